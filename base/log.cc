@@ -1,0 +1,159 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace det {
+namespace {
+
+struct Target {
+  LogOptions options;
+  std::shared_ptr<spdlog::logger> logger;
+};
+
+std::shared_ptr<spdlog::logger> make_logger(const std::string& file) {
+  std::shared_ptr<spdlog::sinks::sink> sink;
+  if (file.empty()) {
+    sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  } else {
+    sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
+  }
+  auto logger = std::make_shared<spdlog::logger>("det", sink);
+  logger->set_pattern("%v");
+  logger->set_level(spdlog::level::trace);
+  logger->flush_on(spdlog::level::trace);
+  return logger;
+}
+
+std::atomic<int>& threshold() {
+  static std::atomic<int> level{static_cast<int>(LogLevel::kInfo)};
+  return level;
+}
+
+/// Targets are replaced rarely and never freed: a thread that logs while another calls init_log keeps a whole
+/// one.
+std::atomic<const Target*>& target() {
+  static std::atomic<const Target*> current{new Target{{}, make_logger("")}};
+  return current;
+}
+
+/// Line ends and control characters would forge lines or drive a terminal.
+void append_escaped(std::string& line, std::string_view text) {
+  for (const char c : make_utf8(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      line += "\\n";
+    } else if (c == '\r') {
+      line += "\\r";
+    } else if (c == '\t') {
+      line += ' ';
+    } else if (byte < 0x20 || byte == 0x7F) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+      line += escape;
+    } else {
+      line += c;
+    }
+  }
+}
+
+Json json_value(const LogField& field) {
+  if (!field.bare) return make_utf8(field.value);
+  Result<Json> number = parse_json(field.value);  // NaN is no JSON number: it stays text
+  return number ? std::move(*number) : Json(field.value);
+}
+
+}  // namespace
+
+LogField::LogField(std::string_view k, double v) : key(k), value(dump_json(v)), bare(true) {
+  if (!std::isfinite(v)) value = json_double(v).get<std::string>();
+}
+
+Result<LogLevel> parse_log_level(std::string_view name) {
+  const std::string lower = to_lower(name);
+  if (lower == "warning") return LogLevel::kWarning;
+  std::vector<std::string> names;
+  for (const LogLevel level :
+       {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+    if (lower == log_level_name(level)) return level;
+    names.emplace_back(log_level_name(level));
+  }
+  return fail(Code::kInvalidArgument,
+              "\"" + std::string(name) + "\" is no log level; use one of " + join(names, ", "));
+}
+
+std::string_view log_level_name(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+      return "trace";
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warn";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "info";
+}
+
+Status init_log(const LogOptions& options) {
+  try {
+    target().store(new Target{options, make_logger(options.file)});
+  } catch (const spdlog::spdlog_ex& error) {
+    return fail(Code::kUnavailable, "log file " + options.file + ": " + error.what());
+  }
+  set_log_level(options.level);
+  return {};
+}
+
+void set_log_level(LogLevel level) { threshold().store(static_cast<int>(level)); }
+
+namespace log {
+
+std::string format(const LogOptions& options, std::string_view time, LogLevel level, std::string_view message,
+                   Fields fields) {
+  if (options.json) {
+    Json line = {{"time", time}, {"level", log_level_name(level)}};
+    if (!options.program.empty()) line["program"] = options.program;
+    line["message"] = make_utf8(message);
+    for (const LogField& field : fields) line[make_utf8(field.key)] = json_value(field);
+    return dump_json(line);
+  }
+  std::string name = to_upper(log_level_name(level));
+  name.resize(5, ' ');
+  std::string line = std::string(time) + ' ' + name + ' ';
+  if (!options.program.empty()) line += options.program + ": ";
+  append_escaped(line, message);
+  for (const LogField& field : fields) {
+    line += ' ';
+    append_escaped(line, field.key);
+    line += '=';
+    const bool quote = field.value.empty() || field.value.find_first_of(" \"=\t\n") != std::string::npos;
+    if (quote) line += '"';
+    append_escaped(line, field.value);
+    if (quote) line += '"';
+  }
+  return line;
+}
+
+void write(LogLevel level, std::string_view message, Fields fields) {
+  if (static_cast<int>(level) < threshold().load(std::memory_order_relaxed)) return;
+  const Target& current = *target().load();
+  const std::string line = format(current.options, to_rfc3339(wall_now()), level, message, fields);
+  current.logger->log(spdlog::level::info, spdlog::string_view_t(line));
+}
+
+}  // namespace log
+}  // namespace det

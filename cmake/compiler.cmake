@@ -1,0 +1,32 @@
+# Owns compiler and linker settings that hold for every target.
+add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -fstack-protector-strong)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options(-Wno-restrict)  # GCC 12 sees overlap in std::string's own insert and operator+ (bug 105651)
+endif()
+add_compile_definitions(_GLIBCXX_ASSERTIONS)
+add_link_options(-Wl,-z,relro,-z,now)
+
+find_program(DET_CCACHE ccache)
+if(DET_CCACHE)
+  # Paths relative to the tree: build directories side by side share one cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DET_CCACHE})
+endif()
+
+find_program(DET_MOLD mold)
+if(DET_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(DET_SANITIZE)
+  add_compile_options(-fsanitize=${DET_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${DET_SANITIZE})
+  if(DET_SANITIZE MATCHES undefined)
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+  if(DET_SANITIZE MATCHES thread)
+    # Debian's protobuf was built without TSan; its Map changes layout under this macro and crashes.
+    add_compile_options(-U__SANITIZE_THREAD__)
+  endif()
+endif()

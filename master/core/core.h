@@ -1,0 +1,80 @@
+// Owns the rules: what an input changes and what follows from it. One thread, no clock, no I/O, no lock, no
+// protobuf: `step` is a function of (state, input, now). Inside a step every refusal comes before the first change.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "master/core/effect.h"
+#include "master/core/input.h"
+#include "master/core/model.h"
+
+namespace det::core {
+
+struct Now {
+  MonoTime mono;
+  WallTime wall;
+};
+
+/// Timers. Checked when the master starts: agent_wait() > agent_lease + agent_kill_grace, or two machines could run
+/// one trial.
+struct Options {
+  Duration agent_lease = std::chrono::minutes(10);  ///< an agent cut off for this long ends its own processes
+  Duration agent_kill_grace = std::chrono::seconds(15);  ///< SIGTERM to SIGKILL, and the time to see it
+  Duration agent_margin = std::chrono::seconds(10);
+  Duration kill_repeat = std::chrono::seconds(30);  ///< an unanswered kill is sent again
+  std::string default_pool = "default";
+  int searcher_snapshot_every = 1000;  ///< events
+  Duration agent_wait() const { return agent_lease + agent_kill_grace + agent_margin; }
+};
+
+/// What the store holds of all that has not ended, as read at start.
+struct Recovered {
+  struct SearcherLog {
+    std::int64_t snapshot_number = 0;
+    std::string snapshot;             ///< "" when there is none
+    std::vector<std::string> events;  ///< those from snapshot_number on, in order
+  };
+  std::vector<Experiment> experiments;             ///< not terminal
+  std::map<ExperimentId, SearcherLog> searchers;   ///< one for each of them
+  std::vector<Trial> trials;                       ///< all trials of those experiments, ended ones too
+  std::vector<Allocation> allocations;             ///< not terminated
+  ExperimentId next_experiment{1};
+  TrialId next_trial{1};
+};
+
+class Core {
+ public:
+  /// Takes up where the store left off: live allocations wait for their agents until now + agent_wait().
+  /// Fails (kDataLoss) when the rows contradict each other.
+  static Result<Core> restore(const Options& options, Recovered recovered, Now now);
+
+  Core(Core&&) noexcept;
+  Core& operator=(Core&&) noexcept;
+  ~Core();
+
+  /// Appends to `out`; never removes from it. Marks the schedule dirty where slots or requests changed.
+  void step(const Input& input, Now now, Effects& out);
+  /// Gives free slots to waiting trials and pre-empts for those with a better claim; nothing when not dirty. Called
+  /// once after each batch of steps.
+  void schedule(Now now, Effects& out);
+  /// When the next Tick is due, if anything waits for time to pass.
+  std::optional<MonoTime> next_deadline() const;
+
+  // Read access, for the API's view of live things and for the invariants.
+  const std::map<ExperimentId, Experiment>& experiments() const;
+  const std::map<TrialId, Trial>& trials() const;
+  const std::map<AllocationId, Allocation>& allocations() const;
+  const std::map<AgentId, Agent>& agents() const;
+  const searcher::Searcher* searcher(ExperimentId id) const;
+
+ private:
+  struct Impl;
+  explicit Core(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace det::core

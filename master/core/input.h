@@ -1,0 +1,139 @@
+// Owns everything that can happen to the core, as a variant: who sends it and whether it may repeat. Inputs are
+// values; a reply, where one is wanted, goes to `reply` when all that the input caused is durable.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "master/core/model.h"
+
+namespace det::core {
+
+/// Names a waiting caller at the edge; 0 when nobody waits. Means nothing to the core.
+using ReplyTo = std::uint64_t;
+
+// ---- from users (through master/api) -------------------------------------------------------------------------
+
+/// Repeats safely: keyed by request_id. Replies ExperimentCreated.
+struct SubmitExperiment {
+  ReplyTo reply = 0;
+  RequestId request_id;
+  UserId owner;
+  std::int64_t project = 1;
+  std::shared_ptr<const expconf::ExperimentConfig> config;
+  std::string original_config;
+  std::string model_definition;
+  std::optional<ExperimentId> parent;
+  bool activate = true;
+};
+
+enum class ExperimentAction { kActivate, kPause, kCancel, kKill };
+/// Repeats safely: an action already done is done. Replies Done, or kNotFound (also when it has ended: the core
+/// forgets ended experiments), or kFailedPrecondition.
+struct ActOnExperiment {
+  ReplyTo reply = 0;
+  ExperimentId experiment;
+  ExperimentAction action;
+};
+
+/// Repeats safely. Replies Done or kNotFound.
+struct KillTrial {
+  ReplyTo reply = 0;
+  TrialId trial;
+};
+
+// ---- from agents (through master/api/agent_link) ---------------------------------------------------------------
+
+/// What an agent holds when it connects.
+struct HeldAllocation {
+  AllocationId id;
+  AllocationState state;
+  std::optional<Exit> exit;
+};
+/// Replies AgentAccepted, or kAlreadyExists (another machine has the name), or kFailedPrecondition (its devices
+/// changed under its running allocations).
+struct AgentConnected {
+  ReplyTo reply = 0;
+  AgentId agent;
+  std::string instance;
+  std::string version;
+  std::string address;
+  std::string pool;
+  std::vector<Device> slots;
+  std::uint64_t session = 0;  ///< unique, chosen by the edge, never 0
+  std::vector<HeldAllocation> held;
+};
+/// Ignored when `session` is not the agent's live one.
+struct AgentDisconnected {
+  AgentId agent;
+  std::uint64_t session = 0;
+};
+/// Repeats safely (states only advance). With state kTerminated it carries the exit. The agent hears
+/// AllocationForgotten when an exit is durable, and may then drop what it keeps. Unknown allocations are answered so too.
+struct AllocationUpdated {
+  AgentId agent;
+  std::uint64_t session = 0;
+  HeldAllocation allocation;
+};
+
+// ---- from the harness (through master/api/harness) -------------------------------------------------------------
+// All carry (trial, run) and are refused with kAborted when that run is not current.
+
+/// The harness (re)opened its session. Replies Attached. Repeats safely.
+struct HarnessAttached {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+};
+/// Repeats safely: keyed by steps_completed. The row, the searcher's event and the searcher's decision become
+/// durable together.
+struct ReportValidation {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+  std::int64_t steps_completed = 0;
+  std::string metrics;  ///< JSON object, stored as it is
+  std::optional<double> searcher_metric;  ///< absent when the report lacks it; NaN is a value
+  WallTime reported;
+};
+/// Repeats safely: keyed by uuid.
+struct ReportCheckpoint {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+  CheckpointId uuid;
+  std::int64_t steps_completed = 0;
+  std::string resources;  ///< JSON object: path → bytes
+  std::string metadata;   ///< JSON object
+  WallTime reported;
+};
+/// Training's advance. Highest wins.
+struct ReportProgress {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+  double progress = 0;
+  std::int64_t steps_completed = 0;
+};
+struct ReportInvalidHp {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+};
+struct AcknowledgePreemption {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+};
+
+/// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
+struct Tick {};
+
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, AgentConnected, AgentDisconnected,
+                           AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint, ReportProgress,
+                           ReportInvalidHp, AcknowledgePreemption, Tick>;
+
+}  // namespace det::core

@@ -1,0 +1,143 @@
+// Owns the nouns of the master as plain data: what an experiment, a trial, an allocation and an agent are, and the
+// states they pass through. No behaviour; legal state changes are in transitions.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "master/expconf/config.h"
+#include "master/searcher/searcher.h"
+
+namespace det::core {
+
+/// Of an experiment and of a trial, with upstream's names (STATE_ACTIVE, …). A stopping state says which end comes
+/// when the last process has gone; it may only worsen: completed → canceled → killed → error.
+enum class State {
+  kActive,
+  kPaused,
+  kStoppingCompleted,
+  kStoppingCanceled,
+  kStoppingKilled,
+  kStoppingError,
+  kCompleted,
+  kCanceled,
+  kError,
+};
+bool is_terminal(State state);
+bool is_stopping(State state);
+std::string_view state_name(State state);  ///< "ACTIVE", "STOPPING_CANCELED", …
+std::optional<State> parse_state(std::string_view name);
+
+/// Exists from the moment slots are given. A trial that waits for slots has no allocation: it is a request.
+enum class AllocationState {
+  kAssigned,     ///< given slots; the agent may not have heard of it yet
+  kPulling,      ///< the agent prepares: unpacks the context, builds the model
+  kStarting,     ///< its process exists
+  kRunning,      ///< the harness has attached, or a plain command runs
+  kTerminating,  ///< told to end
+  kTerminated,
+};
+std::string_view allocation_state_name(AllocationState state);
+std::optional<AllocationState> parse_allocation_state(std::string_view name);
+
+/// Why an allocation ended. Only kFailed counts against max_restarts.
+enum class ExitKind {
+  kSucceeded,  ///< exit code 0
+  kFailed,     ///< the user's fault: non-zero exit, a signal nobody of ours sent, a model that does not compile
+  kLost,       ///< infrastructure: agent gone, start failed, state lost; run again without counting
+  kStopped,    ///< ended because the master told it to
+};
+struct Exit {
+  ExitKind kind = ExitKind::kLost;
+  int code = 0;         ///< exit code, 128 + n for signal n
+  std::string message;  ///< one line for people: "exit code 7", "killed by signal 9", "agent a1 lost"
+  bool operator==(const Exit&) const = default;
+};
+
+struct Experiment {
+  ExperimentId id;
+  RequestId request_id;  ///< the caller's key: a submission repeated with it returns the same experiment
+  std::string job_id;    ///< uuid
+  UserId owner;
+  std::int64_t project = 1;
+  State state = State::kActive;
+  std::shared_ptr<const expconf::ExperimentConfig> config;
+  std::string model_definition;  ///< SHA-256 (hex) of the stored context archive; "" when there is none
+  std::string original_config;   ///< the user's YAML text
+  double progress = 0;           ///< 0..1
+  WallTime submitted;
+  std::optional<WallTime> ended;
+  std::optional<ExperimentId> parent;  ///< forked from
+  std::int64_t searcher_events = 0;    ///< how many events the searcher has taken; the next event's number
+};
+
+struct Trial {
+  TrialId id;
+  ExperimentId experiment;
+  RequestId request_id;
+  TaskId task;
+  std::uint32_t seed = 0;
+  std::string hparams;  ///< JSON object
+  State state = State::kActive;
+  RunNumber run = 0;      ///< of the newest allocation; 0 before the first
+  std::int32_t restarts = 0;
+  std::string latest_checkpoint;     ///< uuid; "" when there is none
+  std::int64_t latest_steps = 0;     ///< steps_completed of that checkpoint
+  std::int64_t steps_completed = 0;  ///< highest reported by the current run
+  std::int64_t last_validation = -1; ///< steps of the newest validation taken; what is not above it is a repeat
+  std::optional<double> best_metric; ///< best searcher metric so far (never NaN)
+  bool early_exit_invalid_hp = false;
+  double progress = 0;
+  std::string exit_reason;  ///< of the last allocation that failed, for people
+  WallTime started;
+  std::optional<WallTime> ended;
+};
+
+/// A device an agent offers. Its position in Agent::slots is its slot id.
+struct Device {
+  std::string type = "CPU";  ///< "CPU", "CUDA" or "ARTIFICIAL"
+  std::string brand;
+  std::string uuid;
+  bool operator==(const Device&) const = default;
+};
+
+struct Allocation {
+  AllocationId id;
+  TrialId trial;
+  RunNumber run = 0;
+  AllocationState state = AllocationState::kAssigned;
+  std::string pool;
+  AgentId agent;
+  std::vector<int> slots;  ///< slot ids on `agent`; empty for a zero-slot task
+  bool attached = false;          ///< the harness talks to us (kept over a master restart by its re-attach)
+  bool preempt_requested = false; ///< told to checkpoint and leave
+  bool preempt_acknowledged = false;
+  bool kill_requested = false;
+  std::optional<MonoTime> preempt_deadline;  ///< when we stop asking nicely
+  std::optional<MonoTime> kill_again;        ///< when the kill is repeated
+  WallTime started;
+  std::optional<WallTime> ended;
+  std::optional<Exit> exit;
+};
+
+/// In memory only: the agents say who they are whenever they connect.
+struct Agent {
+  AgentId id;
+  std::string instance;  ///< uuid of the agent's data directory: the same machine coming back, or an impostor
+  std::string version;
+  std::string address;
+  std::string pool;
+  std::vector<Device> slots;
+  std::uint64_t session = 0;  ///< of the live connection; 0 when disconnected
+  std::optional<MonoTime> lost_at;  ///< when a silent agent's allocations are given up (its lease + grace + margin)
+  WallTime registered;
+};
+
+}  // namespace det::core

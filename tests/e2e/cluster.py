@@ -1,0 +1,225 @@
+"""Owns a real cluster for a test: det-master with a private PostgreSQL, det-agent, the det command. Everything lives
+in one temporary directory and dies with the test; a failing test keeps the directory and says where it is."""
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+POLL = 0.05  # seconds between two looks at something that has no event to wait for
+
+
+def wait_until(what, condition, timeout=60):
+    """The first truthy value of condition(); AssertionError naming `what` when there is none in time."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout} s in vain for {what}")
+        select.select([], [], [], POLL)
+
+
+def processes():
+    """pid → (command name, environment text) of every process that can be read."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                found[int(entry.name)] = ((entry / "comm").read_text().strip(),
+                                          (entry / "environ").read_bytes().decode(errors="replace"))
+            except OSError:
+                continue
+    return found
+
+
+class Failed(AssertionError):
+    """A det command that ended with another exit code than expected."""
+
+
+class Cluster:
+    """`with Cluster(build) as cluster:` starts the master; agents are started by start_agent()."""
+
+    def __init__(self, build, master_options=()):
+        self.bin = pathlib.Path(build).resolve() / "bin"
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-e2e-"))
+        self.master_options = list(master_options)
+        self.master = None
+        self.agents = {}
+        self.url = None
+        self.port = 0
+        self.env = {**os.environ, "XDG_CONFIG_HOME": str(self.dir / "config"), "NO_COLOR": "1"}
+        for name in ("DET_MASTER", "DETERMINED_MASTER", "DET_MASTER_ADDR", "DET_USER", "DET_PASS", "DET_USER_TOKEN"):
+            self.env.pop(name, None)
+
+    def __enter__(self):
+        try:
+            self.start_master()
+            self.det("user", "login", "admin", "--password-file", str(self.dir / "master" / "admin-password"))
+        except BaseException:
+            self.close(keep=True)
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        self.close(keep=kind is not None)
+
+    # ---- master ----
+    def start_master(self, timeout=60):
+        log = open(self.dir / "master.log", "ab")
+        self.master = subprocess.Popen(
+            [self.bin / "det-master", "--data-dir", self.dir / "master", "--listen", f"127.0.0.1:{self.port}",
+             *self.master_options], stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+        end = time.monotonic() + timeout
+        line = b""
+        while not line.endswith(b"\n"):
+            readable, _, _ = select.select([self.master.stdout], [], [], max(0, end - time.monotonic()))
+            piece = os.read(self.master.stdout.fileno(), 4096) if readable else b""
+            if not piece:
+                raise AssertionError(f"det-master did not get ready; see {self.dir}/master.log\n" + self.log_tail("master.log"))
+            line += piece
+        self.url = line.decode().split("ready ", 1)[1].split()[0]
+        self.port = int(self.url.rsplit(":", 1)[1])
+        self.env["DET_MASTER"] = self.url
+
+    def kill_master(self):
+        os.kill(self.master.pid, signal.SIGKILL)
+        self.master.wait()
+
+    def stop_master(self, timeout=30):
+        self.master.terminate()
+        return self.master.wait(timeout)
+
+    # ---- agents ----
+    def start_agent(self, name="a1", slots=1, options=()):
+        log = open(self.dir / f"agent-{name}.log", "ab")
+        self.agents[name] = subprocess.Popen(
+            [self.bin / "det-agent", "--master", f"127.0.0.1:{self.port}", "--data-dir", self.dir / f"agent-{name}",
+             "--id", name, "--artificial-slots", str(slots), *options],
+            stdout=log, stderr=log, start_new_session=True)
+        wait_until(f"agent {name} to connect", lambda: any(
+            a["id"] == name and a.get("connected") for a in self.det_json("agent", "list", "--json")))
+
+    def kill_agent(self, name="a1"):
+        os.kill(self.agents[name].pid, signal.SIGKILL)
+        self.agents[name].wait()
+
+    def stop_agent(self, name="a1", timeout=40):
+        self.agents[name].terminate()
+        return self.agents.pop(name).wait(timeout)
+
+    # ---- the det command ----
+    def run_det(self, *arguments, cwd=None, timeout=120):
+        return subprocess.run([str(self.bin / "det"), *map(str, arguments)], cwd=cwd, env=self.env, timeout=timeout,
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    def det(self, *arguments, expect=0, cwd=None, timeout=120):
+        done = self.run_det(*arguments, cwd=cwd, timeout=timeout)
+        if done.returncode != expect:
+            raise Failed(f"det {' '.join(map(str, arguments))} ended with {done.returncode}, not {expect}\n"
+                         f"stdout: {done.stdout}\nstderr: {done.stderr}")
+        return done.stdout
+
+    def det_json(self, *arguments):
+        return json.loads(self.det(*arguments))
+
+    # ---- experiments ----
+    def create(self, directory, config, *options):
+        """Submits `config` (text) with `directory` as its context; the experiment's id."""
+        path = self.dir / "config.yaml"
+        path.write_text(config)
+        out = self.det("experiment", "create", path, directory, *options)
+        return int(out.split("Created experiment ")[1].split()[0])
+
+    def experiment(self, id):
+        return self.det_json("experiment", "describe", id, "--json")
+
+    def trial_id(self, experiment):
+        return wait_until("the first trial", lambda: self.experiment(experiment)["trials"])[0]["id"]
+
+    def trial(self, id):
+        return self.det_json("trial", "describe", id, "--metrics", "--json")
+
+    def logs(self, trial):
+        return self.det("trial", "logs", trial)
+
+    def wait_state(self, experiment, *states, timeout=120):
+        def reached():
+            state = self.experiment(experiment)["state"].removeprefix("STATE_")
+            if state in ("ERROR", "CANCELED", "COMPLETED") and state not in states:
+                trial = self.experiment(experiment)["trials"]
+                raise AssertionError(f"experiment {experiment} became {state}, not {states}\n"
+                                     + (self.logs(trial[0]["id"])[-4000:] if trial else ""))
+            return state in states and state
+        return wait_until(f"experiment {experiment} to be {' or '.join(states)}", reached, timeout)
+
+    def metrics(self, trial, group):
+        """[(total batches, metrics)] of a group ("training", "validation"), in order."""
+        rows = []
+        for workload in self.trial(trial)["workloads"]:
+            if workload.get(group):
+                rows.append((workload[group]["totalBatches"], workload[group]["metrics"]["avgMetrics"]))
+        return rows
+
+    def get(self, path, token=None):
+        """(status, body) of an HTTP GET."""
+        request = urllib.request.Request(self.url + path)
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def post(self, path, body, token=None):
+        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode(), method="POST")
+        request.add_header("Content-Type", "application/json")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def password(self):
+        return (self.dir / "master" / "admin-password").read_text().strip()
+
+    def task_processes(self, trial):
+        """Processes that belong to a trial, by the variable every process of an allocation inherits."""
+        return [pid for pid, (_, env) in processes().items() if f"DET_TRIAL_ID={trial}\0" in env
+                and f"DET_MASTER=127.0.0.1:{self.port}\0" in env]
+
+    def log_tail(self, name, lines=30):
+        path = self.dir / name
+        return "\n".join(path.read_text(errors="replace").split("\n")[-lines:]) if path.exists() else ""
+
+    # ---- the end ----
+    def close(self, keep=False):
+        for name in list(self.agents):
+            try:
+                self.stop_agent(name)
+            except subprocess.TimeoutExpired:
+                self.agents.pop(name, None)
+        if self.master and self.master.poll() is None:
+            try:
+                self.stop_master()
+            except subprocess.TimeoutExpired:
+                self.kill_master()
+        marker = str(self.dir)
+        for pid, (_, env) in processes().items():
+            if pid != os.getpid() and f"DET_MASTER=127.0.0.1:{self.port}\0" in env:
+                os.kill(pid, signal.SIGKILL)
+        subprocess.run(["pkill", "-KILL", "-f", marker], check=False)
+        if keep:
+            print(f"\nkept for inspection: {self.dir}")
+        else:
+            shutil.rmtree(self.dir, ignore_errors=True)

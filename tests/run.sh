@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Owns the one way to be sure: installs what tests need, builds, runs every test, ends with `N passed, N failed`.
+# Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) · browser.
+set -uo pipefail
+
+usage() {
+  cat <<'TEXT'
+usage: tests/run.sh [--long] [SUITE…]
+  SUITE   unit, asan, tidy, e2e, browser (default: all)
+  --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing
+TEXT
+}
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+suites=() long=0
+for argument in "$@"; do
+  case "$argument" in
+    --long) long=1 ;;
+    unit | asan | tidy | e2e | browser) suites+=("$argument") ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "tests/run.sh: unknown suite $argument" >&2; usage >&2; exit 2 ;;
+  esac
+done
+[ "${#suites[@]}" -gt 0 ] || suites=(tidy unit asan e2e browser)
+export DET_TEST_LONG=$long
+wants() { case " ${suites[*]} " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+passed=0 failed=0 failures=()
+logs=$root/build/test-logs
+mkdir -p "$logs"
+
+# count NAME LOG STATUS: adds a finished program's own count to the total. A program that ended badly without
+# saying which test failed counts as one failure.
+count() {
+  local name=$1 log=$2 status=$3 line p=0 f=0
+  if line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1) && [ -n "$line" ]; then
+    p=${line%% passed*} f=$(echo "$line" | sed 's/.*, \([0-9]*\) failed.*/\1/')
+  elif line=$(grep -aE '^All tests passed \(.* in [0-9]+ test case' "$log" | tail -n 1) && [ -n "$line" ]; then
+    p=$(echo "$line" | sed 's/.* in \([0-9]*\) test case.*/\1/')
+  elif line=$(grep -aE '^test cases: ' "$log" | tail -n 1) && [ -n "$line" ]; then
+    p=$(echo "$line" | sed -n 's/.*| *\([0-9]*\) passed.*/\1/p') f=$(echo "$line" | sed -n 's/.*| *\([0-9]*\) failed.*/\1/p')
+    p=${p:-0} f=${f:-0}
+  fi
+  if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+  if [ "$status" -eq 0 ] && [ "$p" -eq 0 ]; then f=$((f + 1)); echo "$name: ran no test" >>"$log"; fi
+  passed=$((passed + p)) failed=$((failed + f))
+  printf '%-32s %5d passed %3d failed %6ss\n' "$name" "$p" "$f" "$4"
+  if [ "$f" -gt 0 ]; then
+    failures+=("$name")
+    tail -n 60 "$log" | sed "s/^/    /"
+  fi
+}
+
+# suite_program NAME COMMAND…: runs one test program into its own log and counts it.
+suite_program() {
+  local name=$1 begin status log
+  shift
+  log=$logs/$name.log
+  begin=$SECONDS
+  timeout "${DET_TEST_TIMEOUT:-1500}" "$@" >"$log" 2>&1 </dev/null
+  status=$?
+  count "$name" "$log" "$status" "$((SECONDS - begin))"
+}
+
+# build PRESET TARGET…: configures and builds, or counts a failure and says why.
+build() {
+  local preset=$1 log=$logs/build-$1.log begin=$SECONDS
+  shift
+  if ! { cmake --preset "$preset" -DDET_TESTS=ON && cmake --build "build/$preset" ${1:+--target} "$@" -- -k 0; } >"$log" 2>&1; then
+    failed=$((failed + 1)) failures+=("build-$preset")
+    echo "build of $preset failed:"
+    grep -aE 'error|FAILED' "$log" | head -n 40 | sed 's/^/    /'
+    return 1
+  fi
+  echo "built $preset in $((SECONDS - begin)) s"
+}
+
+# catch_programs PRESET: the test programs CTest knows of, minus those that are not built.
+catch_programs() { find "build/$1/tests" -maxdepth 1 -type f -perm -u+x -printf '%f\n' 2>/dev/null | sort; }
+
+begin=$SECONDS
+deploy/deps.sh test || { echo "0 passed, 1 failed"; exit 1; }
+
+if wants tidy; then suite_program tidy python3 tests/tidy.py; fi
+
+if wants unit || wants e2e || wants browser; then
+  build release
+fi
+if wants unit; then
+  for program in $(catch_programs release); do suite_program "unit-$program" "build/release/tests/$program"; done
+fi
+if wants asan; then
+  # The rooms without I/O, and base, under sanitizers: quick to build, and where memory errors would hide.
+  if build dev pure_tests; then
+    for program in $(catch_programs dev); do suite_program "asan-$program" "build/dev/tests/$program"; done
+  fi
+fi
+if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release; fi
+if wants browser; then suite_program browser node tests/webui/browser_test.mjs; fi
+
+[ "${#failures[@]}" -eq 0 ] || echo "failed: ${failures[*]}"
+echo "took $((SECONDS - begin)) s; logs in build/test-logs"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
