@@ -1,5 +1,6 @@
-// Owns tar archives of model directories: made the same bytes for the same content, and unpacked from strangers
-// without a byte written outside the target. Regular files and directories only; nothing else is ever made.
+// Owns tar archives of model directories: made the same bytes for the same content, and unpacked from
+// strangers without a byte written outside the target. Regular files and directories only; nothing else is
+// ever made.
 #pragma once
 
 #include <sys/types.h>
@@ -51,24 +52,25 @@ struct PackedDirectory {
 /// Refuses (E-CTX-PATH, -DUPLICATE, -LIMIT) what unpack would refuse.
 Result<std::string> pack_entries(std::vector<ArchiveEntry> entries, const ArchiveLimits& limits = {});
 
-/// The directory's files, less the built-in ignores and those of its own `.detignore`. Symbolic links to files inside the
-/// directory are packed as files; other links and special files are refused, by name.
+/// The directory's files, less the built-in ignores and those of its own `.detignore`. Symbolic links to
+/// files inside the directory are packed as files; other links and special files are refused, by name.
 Result<PackedDirectory> pack_directory(const std::string& path, const ArchiveLimits& limits = {});
 
 /// The same entries pack_directory would pack, in memory, to be joined with others (`--include`).
 Result<std::vector<ArchiveEntry>> read_directory(const std::string& path, const ArchiveLimits& limits = {});
 
-/// Reads tar or tar.gz wholly and checks every entry; writes nothing. The failure is kInvalidArgument with one problem
-/// whose path names the entry: E-CTX-FORMAT (damaged, cut, trailing bytes), E-CTX-PATH (absolute, "..", control
-/// characters, backslash, not UTF-8, too long, too deep), E-CTX-TYPE (links, devices, sockets, fifos, sparse files),
-/// E-CTX-DUPLICATE (the same path twice, also when only case differs), E-CTX-LIMIT (sizes and counts).
+/// Reads tar or tar.gz wholly and checks every entry; writes nothing. The failure is kInvalidArgument with
+/// one problem whose path names the entry: E-CTX-FORMAT (damaged, cut, trailing bytes), E-CTX-PATH (absolute,
+/// "..", control characters, backslash, not UTF-8, too long, too deep), E-CTX-TYPE (links, devices, sockets,
+/// fifos, sparse files), E-CTX-DUPLICATE (the same path twice, also when only case differs), E-CTX-LIMIT
+/// (sizes and counts).
 Result<std::vector<ArchiveItem>> check_archive(std::string_view bytes, const ArchiveLimits& limits = {});
 
 /// check_archive with contents.
 Result<std::vector<ArchiveEntry>> read_archive(std::string_view bytes, const ArchiveLimits& limits = {});
 
-/// Checks the whole archive, then writes it below `target`, which is made and must be empty. Every path is resolved
-/// beneath the open directory, through no symbolic link. After a failure `target` is empty again.
+/// Checks the whole archive, then writes it below `target`, which is made and must be empty. Every path is
+/// resolved beneath the open directory, through no symbolic link. After a failure `target` is empty again.
 Status unpack(std::string_view bytes, const std::string& target, const ArchiveLimits& limits = {});
 
 }  // namespace det

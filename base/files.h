@@ -15,14 +15,15 @@
 
 namespace det {
 
-/// kNotFound, kPermissionDenied, kResourceExhausted (disk full, too many descriptors), else kUnavailable; the message
-/// is `<what>: <strerror>`.
+/// kNotFound, kPermissionDenied, kResourceExhausted (disk full, too many descriptors), else kUnavailable; the
+/// message is `<what>: <strerror>`.
 tl::unexpected<Error> fail_errno(const std::string& what);
 
-/// The whole file. kResourceExhausted when it holds more than `limit` bytes. Works for pipes and /proc files too.
+/// The whole file. kResourceExhausted when it holds more than `limit` bytes. Works for pipes and /proc files
+/// too.
 Result<std::string> read_file(const std::string& path, std::int64_t limit = 64 << 20);
-/// After success the file holds `content` whole, also after a power cut; after failure or a crash the old one is
-/// untouched. Temporary file beside it, fsync, rename, fsync of the directory.
+/// After success the file holds `content` whole, also after a power cut; after failure or a crash the old one
+/// is untouched. Temporary file beside it, fsync, rename, fsync of the directory.
 Status write_file_atomic(const std::string& path, std::string_view content, mode_t mode = 0644);
 /// All bytes or failure; retries short writes and EINTR.
 Status write_all(int fd, std::string_view bytes);
@@ -56,7 +57,8 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-/// An advisory lock (flock) on a file that stays; held for the object's life or the process's, whichever ends first.
+/// An advisory lock (flock) on a file that stays; held for the object's life or the process's, whichever ends
+/// first.
 class FileLock {
  public:
   /// Makes the file (mode 0600) when absent. kFailedPrecondition when another holder has it.

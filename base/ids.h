@@ -38,5 +38,7 @@ using RunNumber = std::int32_t;
 
 template <typename Tag, typename Value>
 struct std::hash<det::Id<Tag, Value>> {
-  std::size_t operator()(const det::Id<Tag, Value>& id) const noexcept { return std::hash<Value>{}(id.value); }
+  std::size_t operator()(const det::Id<Tag, Value>& id) const noexcept {
+    return std::hash<Value>{}(id.value);
+  }
 };

@@ -7,9 +7,9 @@
 
 namespace det {
 
-/// Patterns as in gitignore(5): `*`, `?`, `[a-z]`, `[!a]`, `**`, a leading or inner `/` anchors at the root, a trailing `/`
-/// matches directories only, `!` takes back, `#` comments, `\` escapes. What lies below an ignored directory is
-/// ignored: callers do not descend into one.
+/// Patterns as in gitignore(5): `*`, `?`, `[a-z]`, `[!a]`, `**`, a leading or inner `/` anchors at the root,
+/// a trailing `/` matches directories only, `!` takes back, `#` comments, `\` escapes. What lies below an
+/// ignored directory is ignored: callers do not descend into one.
 class IgnoreRules {
  public:
   IgnoreRules() = default;

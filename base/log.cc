@@ -19,6 +19,7 @@ namespace {
 struct Target {
   LogOptions options;
   std::shared_ptr<spdlog::logger> logger;
+  const Target* previous = nullptr;  ///< replaced by this one; kept reachable, so that no leak is reported
 };
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& file) {
@@ -43,7 +44,7 @@ std::atomic<int>& threshold() {
 /// Targets are replaced rarely and never freed: a thread that logs while another calls init_log keeps a whole
 /// one.
 std::atomic<const Target*>& target() {
-  static std::atomic<const Target*> current{new Target{{}, make_logger("")}};
+  static std::atomic<const Target*> current{new Target{{}, make_logger(""), nullptr}};
   return current;
 }
 
@@ -110,7 +111,7 @@ std::string_view log_level_name(LogLevel level) {
 
 Status init_log(const LogOptions& options) {
   try {
-    target().store(new Target{options, make_logger(options.file)});
+    target().store(new Target{options, make_logger(options.file), target().load()});
   } catch (const spdlog::spdlog_ex& error) {
     return fail(Code::kUnavailable, "log file " + options.file + ": " + error.what());
   }

@@ -1,5 +1,5 @@
-// Owns how a daemon writes its own log: one line of text for people, or one JSON object for machines. Must never
-// be handed a secret. Users' trial logs do not pass here.
+// Owns how a daemon writes its own log: one line of text for people, or one JSON object for machines. Must
+// never be handed a secret. Users' trial logs do not pass here.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct LogOptions {
   std::string program;  ///< "master": named in every line
 };
 
-/// Sets where all threads log from now on. Before the first call lines of level info and up go to stderr as text.
+/// Sets where all threads log from now on. Before the first call lines of level info and up go to stderr as
+/// text.
 Status init_log(const LogOptions& options);
 /// May be called at any time from any thread.
 void set_log_level(LogLevel level);
@@ -41,11 +42,11 @@ struct LogField {
   LogField(std::string_view k, bool v) : key(k), value(v ? "true" : "false"), bare(true) {}
   LogField(std::string_view k, double v);
   template <typename T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  LogField(std::string_view k, T v) : key(k), value(std::to_string(v)), bare(true) {}
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) LogField(std::string_view k, T v)
+      : key(k), value(std::to_string(v)), bare(true) {}
   /// A strong id (base/ids.h).
   template <typename T>
-    requires requires(const T& id) { id.value; }
+  requires requires(const T& id) { id.value; }
   LogField(std::string_view k, const T& id) : LogField(k, id.value) {}
 };
 

@@ -187,12 +187,21 @@ class OptionLoader {
         options_.trees_.insert_or_assign(name, entry.value);
       } else if (key != nullptr) {
         read_scalar(*key, entry);
-      } else if (entry.value.is_map() && is_section(name)) {
-        read_map(entry.value, name + ".");
+      } else if (is_section(name)) {
+        read_section(entry, name);
       } else {
         problem("E-CFG-UNKNOWN", name, "unknown key" + did_you_mean(entry.key, siblings(prefix)), entry.line,
                 entry.column);
       }
+    }
+  }
+
+  void read_section(const YamlEntry& entry, const std::string& name) {
+    if (entry.value.is_map()) {
+      read_map(entry.value, name + ".");
+    } else if (!entry.value.is_null()) {
+      problem("E-CFG-TYPE", name, "must be a map, found " + std::string(kind_name(entry.value.kind)),
+              entry.value.line, entry.value.column);
     }
   }
 

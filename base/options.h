@@ -1,5 +1,5 @@
-// Owns how a daemon is configured: one table of keys gives the flags, the environment names, the sample file, the help
-// and the errors. Layers, later wins: default < YAML file < environment < flag.
+// Owns how a daemon is configured: one table of keys gives the flags, the environment names, the sample file,
+// the help and the errors. Layers, later wins: default < YAML file < environment < flag.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ struct OptionTable {
 /// The settings after all layers, checked by kind.
 class Options {
  public:
-  /// `arguments` without the program's name. `--config FILE` names the file; `environment` is "NAME=value" lines. All
-  /// problems come at once: unknown keys (with the nearest name), values of the wrong kind, arguments without a key.
-  /// Environment names with the prefix that are no key of the table are ignored.
+  /// `arguments` without the program's name. `--config FILE` names the file; `environment` is "NAME=value"
+  /// lines. All problems come at once: unknown keys (with the nearest name), values of the wrong kind,
+  /// arguments without a key. Environment names with the prefix that are no key of the table are ignored.
   static Result<Options> load(const OptionTable& table, const std::vector<std::string>& arguments,
                               const std::vector<std::string>& environment);
 

@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,8 @@
 namespace det {
 namespace {
 
+constexpr unsigned kCloseOnExec = 1U << 2;  // CLOSE_RANGE_CLOEXEC, absent from some headers
+
 /// What the forked child tells us through the close-on-exec pipe when it could not become the program.
 struct ExecFailure {
   int error;
@@ -39,6 +42,7 @@ struct Launch {
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   bool new_session = false;
+  pid_t dies_with = 0;  ///< the parent whose end is the child's; 0: none
   int report = -1;
 };
 
@@ -85,10 +89,16 @@ Result<std::string> find_program(const std::string& name) {
     if (launch.gid && ::setresgid(*launch.gid, *launch.gid, *launch.gid) != 0) child_fail(launch, kGroup);
     if (launch.uid && ::setresuid(*launch.uid, *launch.uid, *launch.uid) != 0) child_fail(launch, kUser);
   }
+  // Descriptors that others opened, or that we inherited ourselves, without close-on-exec.
+  ::syscall(SYS_close_range, 3, ~0U, kCloseOnExec);
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (launch.dies_with != 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != launch.dies_with) ::_exit(127);  // it ended before the kernel knew
+  }
   ::execve(launch.program.c_str(), launch.argv.data(), launch.env.data());
   child_fail(launch, kExec);
 }
@@ -213,6 +223,7 @@ Result<Child> Child::spawn(const ProcessOptions& options) {
   launch.uid = options.uid;
   launch.gid = options.gid;
   launch.new_session = options.new_session;
+  if (options.dies_with_us) launch.dies_with = ::getpid();
 
   Child child;
   std::array<UniqueFd, 3> theirs;

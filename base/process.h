@@ -1,5 +1,5 @@
-// Owns child processes: started from an argument vector (never a shell), in a process group of their own, with no
-// descriptor inherited by accident, and never left behind.
+// Owns child processes: started from an argument vector (never a shell), in a process group of their own,
+// with no descriptor inherited by accident, and never left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -51,6 +51,7 @@ struct ProcessOptions {
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   bool new_session = false;  ///< setsid: outlives the terminal; else a process group of its own
+  bool dies_with_us = false;  ///< SIGKILL to the child (not its children) when the thread that spawned it ends
 };
 
 /// This process's environment with `changes` ("NAME=value" sets, "NAME" unsets) applied.
@@ -60,7 +61,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& change
 /// Used by one thread at a time; signal() may be called from any.
 class Child {
  public:
-  /// kNotFound when the program is absent, kPermissionDenied when it may not run; a failed exec is reported here.
+  /// kNotFound when the program is absent, kPermissionDenied when it may not run; a failed exec is reported
+  /// here.
   static Result<Child> spawn(const ProcessOptions& options);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
@@ -106,8 +108,8 @@ struct ProcessResult {
   bool ok() const { return status.ok() && !timed_out; }
 };
 
-/// Runs to the end with `input` on standard input, collecting both outputs (`in`, `out`, `err` of the options are
-/// ignored). A non-zero exit is no failure of this call.
+/// Runs to the end with `input` on standard input, collecting both outputs (`in`, `out`, `err` of the options
+/// are ignored). A non-zero exit is no failure of this call.
 Result<ProcessResult> run_process(const ProcessOptions& options, const RunLimits& limits = {},
                                   std::string_view input = {});
 

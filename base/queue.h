@@ -12,8 +12,9 @@
 
 namespace det {
 
-/// Many producers, any number of consumers. Bounded: a full queue refuses (try_push) or blocks (push), so a slow
-/// consumer is felt by its producers instead of by memory. After close() pushes are refused and pops drain.
+/// Many producers, any number of consumers. Bounded: a full queue refuses (try_push) or blocks (push), so a
+/// slow consumer is felt by its producers instead of by memory. After close() pushes are refused and pops
+/// drain.
 template <typename T>
 class Queue {
  public:
@@ -42,7 +43,8 @@ class Queue {
     return true;
   }
 
-  /// Waits up to `timeout` for something, then takes at most `most` items in order; empty on time-out or close.
+  /// Waits up to `timeout` for something, then takes at most `most` items in order; empty on time-out or
+  /// close.
   template <typename Rep, typename Period>
   std::vector<T> pop_batch(std::size_t most, std::chrono::duration<Rep, Period> timeout) {
     std::unique_lock lock(mutex_);

@@ -74,15 +74,14 @@ int http_status(Code code);
 #define DET_CONCAT_(a, b) a##b
 #define DET_CONCAT(a, b) DET_CONCAT_(a, b)
 /// TRY(expression): returns its error from this function, else goes on.
-#define TRY(expression)                                                                     \
-  do {                                                                                      \
-    if (auto&& try_result = (expression); !try_result)                                      \
-      return tl::unexpected(std::move(try_result).error());                                 \
+#define TRY(expression)                                                                                      \
+  do {                                                                                                       \
+    if (auto&& try_result = (expression); !try_result) return tl::unexpected(std::move(try_result).error()); \
   } while (false)
 /// TRY_ASSIGN(auto x, expression): the value, or returns the error from this function.
-#define TRY_ASSIGN_(temporary, declaration, expression)                                     \
-  auto temporary = (expression);                                                            \
-  if (!temporary) return tl::unexpected(std::move(temporary).error());                      \
+#define TRY_ASSIGN_(temporary, declaration, expression)                \
+  auto temporary = (expression);                                       \
+  if (!temporary) return tl::unexpected(std::move(temporary).error()); \
   declaration = std::move(*temporary)
 #define TRY_ASSIGN(declaration, expression) \
   TRY_ASSIGN_(DET_CONCAT(try_result_, __LINE__), declaration, expression)

@@ -19,7 +19,8 @@ std::string to_upper(std::string_view text);
 
 /// Offset of the first byte that is not well-formed UTF-8 (RFC 3629: no surrogates, nothing overlong).
 std::optional<std::size_t> find_bad_utf8(std::string_view text);
-/// The text with each ill-formed byte replaced by U+FFFD and NUL by U+2400, so that every store and JSON takes it.
+/// The text with each ill-formed byte replaced by U+FFFD and NUL by U+2400, so that every store and JSON
+/// takes it.
 std::string make_utf8(std::string_view text);
 /// True when the text holds a control character (C0, DEL, C1) or a bidi override: not for names.
 bool has_control_characters(std::string_view text);

@@ -64,13 +64,20 @@ class Builder : public YAML::EventHandler {
   }
 
   /// yaml-cpp counts bytes from 0; people count characters from 1.
-  Position position(const YAML::Mark& mark) const {
+  Position position(const YAML::Mark& mark) {
     if (mark.is_null()) return {1, 1};
-    const auto end = std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text_.size());
-    const auto start = end - std::min(end, static_cast<std::size_t>(std::max(mark.column, 0)));
-    int column = 1;
-    for (std::size_t i = start; i < end; ++i) column += (text_[i] & 0xC0) != 0x80;
-    return {mark.line + 1, column};
+    const std::size_t end = offset(mark);
+    const std::size_t start = end - std::min(end, static_cast<std::size_t>(std::max(mark.column, 0)));
+    // A long line is counted once, not once a node.
+    if (counted_.start != start || counted_.end > end) counted_ = {start, start, 1};
+    for (; counted_.end < end; ++counted_.end) counted_.column += (text_[counted_.end] & 0xC0) != 0x80;
+    return {mark.line + 1, counted_.column};
+  }
+
+  /// The name of the alias at `mark`.
+  std::string alias_name(const YAML::Mark& mark) const {
+    const std::string_view rest = text_.substr(std::min(offset(mark) + 1, text_.size()));
+    return std::string(rest.substr(0, rest.find_first_of(" \t\r\n,[]{}")));
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -93,11 +100,15 @@ class Builder : public YAML::EventHandler {
     YamlNode node = start_node(mark);
     node.text = value;
     bytes_ += value.size();
+    if (value.find('\0') != std::string::npos) {
+      stop("E-YAML-ENCODING", "the text holds a NUL character", {node.line, node.column});
+    }
     if (tag == "?") {
       type_plain_scalar(node);
     } else if (tag == "!") {
       node.kind = YamlNode::Kind::kString;
       node.quoted = true;
+      check_closed(mark, node);
     } else {
       apply_tag(node, tag);
     }
@@ -154,6 +165,10 @@ class Builder : public YAML::EventHandler {
     throw Stop{};
   }
 
+  std::size_t offset(const YAML::Mark& mark) const {
+    return std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text_.size());
+  }
+
   static std::string count(std::size_t number) {
     std::string digits = std::to_string(number);
     for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
@@ -202,6 +217,36 @@ class Builder : public YAML::EventHandler {
     if (before.substr(0, indent).find('\t') != std::string_view::npos) {
       stop("E-YAML-SYNTAX", "a tab indents this line; use spaces", at);
     }
+  }
+
+  /// yaml-cpp takes the end of the text for a missing closing quote when a line end stands before it.
+  void check_closed(const YAML::Mark& mark, const YamlNode& node) {
+    std::string_view rest = text_.substr(offset(mark));
+    while (rest.starts_with('&') || rest.starts_with('!')) {
+      rest.remove_prefix(std::min(rest.find_first_of(" \t\r\n"), rest.size()));
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
+    }
+    if (!rest.starts_with('"') && !rest.starts_with('\'')) return;
+    const char quote = rest[0];
+    for (std::size_t i = 1; i < rest.size(); ++i) {
+      if (quote == '"' && rest[i] == '\\') {
+        ++i;
+        check_escape(rest.substr(i, 1), node);
+      } else if (rest[i] == quote) {
+        const bool doubled = quote == '\'' && i + 1 < rest.size() && rest[i + 1] == quote;
+        if (!doubled) return;
+        ++i;
+      }
+    }
+    stop("E-YAML-SYNTAX", "the quoted text that starts here is not closed", {node.line, node.column});
+  }
+
+  /// yaml-cpp writes these four as single bytes that are no UTF-8, or as other characters.
+  void check_escape(std::string_view letter, const YamlNode& node) {
+    if (letter.find_first_of("N_LP") == std::string_view::npos) return;
+    stop("E-YAML-SYNTAX",
+         "the escape \\" + std::string(letter) + " is not supported; write the character itself",
+         {node.line, node.column});
   }
 
   /// Only the core schema's scalar tags mean something here.
@@ -301,6 +346,10 @@ class Builder : public YAML::EventHandler {
   std::map<YAML::anchor_t, YamlNode> anchors_;
   int documents_ = 0, nodes_ = 0, kept_nodes_ = 0, aliases_ = 0;
   std::size_t bytes_ = 0;
+  struct {
+    std::size_t start, end;
+    int column;
+  } counted_{0, 0, 1};  ///< of the line that was asked about last
 };
 
 tl::unexpected<Error> refuse(const char* code, std::string message, const std::string& file, Position at) {
@@ -342,11 +391,9 @@ Status check_encoding(std::string_view text, const std::string& file) {
   return {};
 }
 
-std::string plain_message(const std::string& message) {
-  constexpr std::string_view kUnknownAnchor = "the referenced anchor is not defined: ";
-  if (message.starts_with(kUnknownAnchor))
-    return "anchor \"" + message.substr(kUnknownAnchor.size()) + "\" is not defined";
-  return message;
+std::string plain_message(const YAML::Exception& error, const Builder& builder) {
+  if (!error.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR)) return error.msg;
+  return "anchor \"" + builder.alias_name(error.mark) + "\" is not defined";
 }
 
 }  // namespace
@@ -369,7 +416,7 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& file, cons
   } catch (const Stop&) {
     // The problem is already in the list.
   } catch (const YAML::Exception& error) {
-    builder.report("E-YAML-SYNTAX", plain_message(error.msg), builder.position(error.mark), "");
+    builder.report("E-YAML-SYNTAX", plain_message(error, builder), builder.position(error.mark), "");
   }
   if (!builder.problems.empty()) return fail(std::move(builder.problems));
   return std::move(builder.root);

@@ -1,6 +1,6 @@
-// Owns reading YAML that a stranger wrote: yaml-cpp's event stream (never YAML::Load) into a tree with positions,
-// bounded while it is read, so that no document costs more than its limits. Scalars are typed by YAML 1.2's core
-// schema: `yes`/`on` are strings, `017` is refused as ambiguous by who wants a number.
+// Owns reading YAML that a stranger wrote: yaml-cpp's event stream (never YAML::Load) into a tree with
+// positions, bounded while it is read, so that no document costs more than its limits. Scalars are typed by
+// YAML 1.2's core schema: `yes`/`on` are strings, `017` is refused as ambiguous by who wants a number.
 #pragma once
 
 #include <cstdint>
@@ -52,14 +52,15 @@ struct YamlEntry {
 /// "a map", "a string", … for messages.
 std::string_view kind_name(YamlNode::Kind kind);
 
-/// Reads one document. Failure: kInvalidArgument with problems E-YAML-SYNTAX, -LIMIT, -DUP, -ALIAS, -ENCODING, -MULTI
-/// (tags other than the core schema's and merge keys are -SYNTAX; a key that is no scalar is E-CFG-TYPE).
-/// An empty document is a null node.
+/// Reads one document. Failure: kInvalidArgument with problems E-YAML-SYNTAX, -LIMIT, -DUP, -ALIAS,
+/// -ENCODING, -MULTI (tags other than the core schema's and merge keys are -SYNTAX; a key that is no scalar
+/// is E-CFG-TYPE). An empty document is a null node.
 Result<YamlNode> parse_yaml(std::string_view text, const std::string& file, const YamlLimits& limits = {});
 
 /// The JSON value of a tree, key order kept; .inf and .nan become the strings "Infinity", "-Infinity", "NaN".
 nlohmann::ordered_json to_json(const YamlNode& node);
-/// Block-style YAML of a JSON value, for people: strings are quoted only where YAML would read them otherwise.
+/// Block-style YAML of a JSON value, for people: strings are quoted only where YAML would read them
+/// otherwise.
 std::string to_yaml(const nlohmann::ordered_json& value);
 
 }  // namespace det

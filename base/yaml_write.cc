@@ -1,3 +1,4 @@
+// Owns what is done with a YAML tree once it is read: look-ups, JSON, and YAML for people.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -8,8 +8,8 @@ build_packages=(
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev libgrpc++-dev
   libtorch-dev libgloo-dev libopenblas0-openmp libopenblas-openmp-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
-  libpq-dev postgresql libarchive-dev libzstd-dev zlib1g-dev libssl-dev libsodium-dev
-  libboost-dev libcurl4-openssl-dev util-linux procps curl ca-certificates jq
+  libpq-dev postgresql zlib1g-dev libssl-dev libsodium-dev
+  libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(catch2 libbenchmark-dev clang-14 libclang-rt-14-dev chromium python3)
 

@@ -1,0 +1,131 @@
+// Tests of files, directories, locks and waiting.
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "base/process.h"
+#include "base/wait.h"
+#include "need.h"
+
+using namespace det;
+namespace fs = std::filesystem;
+
+TEST_CASE("an atomic write replaces the file, sets its mode and leaves nothing beside it", "[files]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string path = directory.path() + "/file";
+  need(write_file_atomic(path, "one"));
+  need(write_file_atomic(path, "two", 0600));
+  CHECK(need(read_file(path)) == "two");
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  CHECK(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator{}) == 1);
+}
+
+TEST_CASE("a reader never sees half of an atomic write", "[files]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string path = directory.path() + "/file";
+  const std::string a(100'000, 'a'), b(200'000, 'b');
+  need(write_file_atomic(path, a));
+  std::atomic<bool> done = false;
+  std::thread writer([&] {
+    for (int i = 0; i < 50; ++i) (void)write_file_atomic(path, i % 2 == 0 ? b : a);
+    done = true;
+  });
+  bool whole = true;
+  while (!done) {
+    const Result<std::string> seen = read_file(path);
+    whole = whole && seen && (*seen == a || *seen == b);
+  }
+  writer.join();
+  CHECK(whole);
+}
+
+TEST_CASE("a failed atomic write leaves the old file and no other", "[files]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string path = directory.path() + "/name";
+  need(make_directories(path + "/child"));  // a directory cannot be replaced by a file
+  CHECK_FALSE(write_file_atomic(path, "x"));
+  CHECK(fs::is_directory(path + "/child"));
+  CHECK(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator{}) == 1);
+  CHECK(write_file_atomic(directory.path() + "/no/such/file", "x").error().code == Code::kNotFound);
+}
+
+TEST_CASE("reading is bounded and names what failed", "[files]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string path = directory.path() + "/file";
+  need(write_file_atomic(path, "12345"));
+  CHECK(need(read_file(path, 5)) == "12345");
+  CHECK(read_file(path, 4).error().code == Code::kResourceExhausted);
+  CHECK(read_file(path + "x").error().code == Code::kNotFound);
+  CHECK(read_file(path + "x").error().message == path + "x: No such file or directory");
+  CHECK_FALSE(read_file(directory.path()));
+  CHECK_FALSE(need(read_file("/proc/self/status")).empty());
+}
+
+TEST_CASE("directories are made with parents and trees removed without following links", "[files]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string deep = directory.path() + "/a/b/c", outside = directory.path() + "/outside";
+  need(make_directories(deep));
+  need(make_directories(deep));
+  need(make_directories(outside));
+  need(write_file_atomic(outside + "/kept", "x"));
+  fs::create_directory_symlink(outside, deep + "/link");
+  CHECK(make_directories(outside + "/kept/x").error().code == Code::kNotFound);
+  need(remove_tree(directory.path() + "/a"));
+  CHECK_FALSE(path_exists(directory.path() + "/a"));
+  CHECK(path_exists(outside + "/kept"));
+  need(remove_tree(directory.path() + "/a"));
+  CHECK(need(free_space(directory.path())) > 0);
+  CHECK(fs::path(program_path()).filename() == "base_test");
+}
+
+TEST_CASE("a temporary directory is private and goes with its object", "[files]") {
+  std::string path;
+  {
+    TemporaryDirectory first = need(TemporaryDirectory::create("x"));
+    path = first.path();
+    struct stat info {};
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0700);
+    const TemporaryDirectory second = std::move(first);
+    CHECK(path_exists(path));
+  }
+  CHECK_FALSE(path_exists(path));
+  TemporaryDirectory kept = need(TemporaryDirectory::create());
+  path = kept.release();
+  kept = need(TemporaryDirectory::create());
+  CHECK(path_exists(path));
+  need(remove_tree(path));
+}
+
+TEST_CASE("a lock has one holder and ends with its process", "[files]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string path = directory.path() + "/lock";
+  {
+    const FileLock mine = need(FileLock::try_lock(path));
+    CHECK(FileLock::try_lock(path).error().code == Code::kFailedPrecondition);
+  }
+  Child holder = need(Child::spawn(
+      {.argv = {"flock", path, "sh", "-c", "echo held; exec sleep 100"}, .out = Stream::pipe()}));
+  char byte;
+  REQUIRE(::read(holder.out().get(), &byte, 1) == 1);
+  CHECK_FALSE(FileLock::try_lock(path));
+  need(holder.signal_group(SIGKILL));
+  need(FileLock::lock(path));
+}
+
+TEST_CASE("waiting ends with the predicate or the deadline", "[wait]") {
+  int asked = 0;
+  CHECK(wait_until([&] { return ++asked == 3; }, std::chrono::seconds(10)));
+  CHECK(asked == 3);
+  asked = 0;
+  CHECK_FALSE(wait_until([&] { return ++asked < 0; }, Duration(0)));
+  CHECK(asked == 1);
+}

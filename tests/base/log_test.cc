@@ -1,0 +1,82 @@
+// Tests of the daemons' own log.
+#include "base/log.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/files.h"
+#include "base/ids.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "need.h"
+
+using namespace det;
+
+namespace {
+const LogOptions kText{LogLevel::kInfo, false, "", "master"};
+const LogOptions kJson{LogLevel::kInfo, true, "", "master"};
+constexpr const char* kTime = "2026-03-02T02:15:18.299569Z";
+}  // namespace
+
+TEST_CASE("text lines read well and cannot be forged", "[log]") {
+  CHECK(log::format(kText, kTime, LogLevel::kInfo, "agent connected",
+                    {{"agent", AgentId("a1")}, {"slots", 8}}) ==
+        "2026-03-02T02:15:18.299569Z INFO  master: agent connected agent=a1 slots=8");
+  CHECK(log::format(kText, kTime, LogLevel::kError, "bad\nname\x1B[31m",
+                    {{"name", "two words"}, {"why", "a\r\"b\""}}) ==
+        "2026-03-02T02:15:18.299569Z ERROR master: bad\\nname\\x1b[31m name=\"two words\" why=\"a\\r\"b\"\"");
+}
+
+TEST_CASE("JSON lines are one object each, with values of their own types", "[log]") {
+  const std::string line = log::format(kJson, kTime, LogLevel::kWarning, "a \"quoted\"\nline\xFF",
+                                       {{"trial", TrialId(12)},
+                                        {"ok", false},
+                                        {"seconds", 0.5},
+                                        {"digits", "12"},
+                                        {"loss", std::numeric_limits<double>::quiet_NaN()}});
+  CHECK(line.find('\n') == std::string::npos);
+  const Json json = need(parse_json(line));
+  CHECK(json["time"] == kTime);
+  CHECK(json["level"] == "warn");
+  CHECK(json["program"] == "master");
+  CHECK(json["message"] == "a \"quoted\"\nline\xEF\xBF\xBD");
+  CHECK(json["trial"] == 12);
+  CHECK(json["ok"] == false);
+  CHECK(json["seconds"] == 0.5);
+  CHECK(json["digits"] == "12");
+  CHECK(json["loss"] == "NaN");
+}
+
+TEST_CASE("levels have names", "[log]") {
+  CHECK(need(parse_log_level("WARNING")) == LogLevel::kWarning);
+  CHECK(need(parse_log_level("debug")) == LogLevel::kDebug);
+  CHECK(parse_log_level("loud").error().message ==
+        "\"loud\" is no log level; use one of trace, debug, info, warn, error");
+}
+
+TEST_CASE("threads that log at once leave whole lines in the file, and the level is obeyed", "[log]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string path = directory.path() + "/log";
+  need(init_log({LogLevel::kInfo, false, path, "test"}));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 0; i < 250; ++i) {
+        log::info("line", {{"thread", t}, {"number", i}});
+        log::debug("hidden");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  set_log_level(LogLevel::kError);
+  log::warn("hidden");
+  need(init_log({}));
+  const std::vector<std::string> lines = split(trim(need(read_file(path))), '\n');
+  CHECK(lines.size() == 1000);
+  for (const std::string& line : lines) CHECK_THAT(line, Catch::Contains(" INFO  test: line thread="));
+}
+
+TEST_CASE("a log file that cannot be opened is a failure", "[log]") {
+  CHECK(init_log({LogLevel::kInfo, false, "/proc/none/log", "test"}).error().code == Code::kUnavailable);
+}

@@ -1,0 +1,87 @@
+// Tests of the bounded queue, alone and under threads.
+#include "base/queue.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <thread>
+
+#include "need.h"
+
+using namespace det;
+using namespace std::chrono_literals;
+
+TEST_CASE("items come out in order and a full queue refuses", "[queue]") {
+  Queue<int> queue(2);
+  CHECK(queue.try_push(1));
+  CHECK(queue.try_push(2));
+  CHECK_FALSE(queue.try_push(3));
+  CHECK(queue.pop() == 1);
+  CHECK(queue.try_push(3));
+  CHECK(queue.pop_batch(10, 0s) == std::vector<int>{2, 3});
+  CHECK(queue.pop_batch(10, 1ms).empty());
+}
+
+TEST_CASE("what a full queue refuses is untouched", "[queue]") {
+  Queue<std::unique_ptr<int>> queue(1);
+  CHECK(queue.try_push(std::make_unique<int>(1)));
+  auto kept = std::make_unique<int>(2);
+  CHECK_FALSE(queue.try_push(std::move(kept)));
+  REQUIRE(kept != nullptr);
+  CHECK(*kept == 2);
+}
+
+TEST_CASE("a batch takes no more than it was asked for", "[queue]") {
+  Queue<int> queue(10);
+  for (int i = 0; i < 5; ++i) queue.try_push(int(i));
+  CHECK(queue.pop_batch(3, 0s) == std::vector<int>{0, 1, 2});
+  CHECK(queue.size() == 2);
+}
+
+TEST_CASE("after close pushes are refused and pops drain", "[queue]") {
+  Queue<int> queue(3);
+  queue.try_push(1);
+  queue.close();
+  CHECK(queue.closed());
+  CHECK_FALSE(queue.try_push(2));
+  CHECK_FALSE(queue.push(2));
+  CHECK(queue.pop() == 1);
+  CHECK_FALSE(queue.pop());
+}
+
+TEST_CASE("close wakes those who wait for room and for items", "[queue]") {
+  Queue<int> full(1), empty(1);
+  full.try_push(1);
+  std::thread pusher([&] { CHECK_FALSE(full.push(2)); });
+  std::thread popper([&] { CHECK_FALSE(empty.pop()); });
+  full.close();
+  empty.close();
+  pusher.join();
+  popper.join();
+}
+
+TEST_CASE("many producers and consumers lose and double nothing", "[queue]") {
+  constexpr int kProducers = 4, kEach = 5000;
+  Queue<int> queue(16);
+  std::vector<std::thread> producers, consumers;
+  std::vector<std::vector<int>> taken(3);
+  for (int p = 0; p < kProducers; ++p) {
+    producers.emplace_back([&, p] {
+      for (int i = 0; i < kEach; ++i) queue.push(p * kEach + i);
+    });
+  }
+  for (std::vector<int>& mine : taken) {
+    consumers.emplace_back([&queue, &mine] {
+      while (const auto item = queue.pop()) mine.push_back(*item);
+    });
+  }
+  for (std::thread& thread : producers) thread.join();
+  queue.close();
+  for (std::thread& thread : consumers) thread.join();
+  std::vector<int> all;
+  for (const auto& mine : taken) all.insert(all.end(), mine.begin(), mine.end());
+  std::sort(all.begin(), all.end());
+  std::vector<int> expected(kProducers * kEach);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(all == expected);
+}

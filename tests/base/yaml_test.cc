@@ -1,0 +1,284 @@
+// Tests of YAML that a stranger wrote: types, positions, limits, and the refusals C01 to C15.
+#include "base/yaml.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "need.h"
+
+using namespace det;
+using Kind = YamlNode::Kind;
+
+namespace {
+
+YamlNode parse(const std::string& text) { return need(parse_yaml(text, "f")); }
+std::string as_json(const std::string& text) { return dump_json(to_json(parse(text))); }
+
+/// The problems of a text, a line each; "" when there is none.
+std::string problems(const std::string& text) {
+  const Result<YamlNode> result = parse_yaml(text, "f");
+  if (result) return "";
+  CHECK(result.error().code == Code::kInvalidArgument);
+  return result.error().message;
+}
+
+std::string repeat(const std::string& text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+std::string alias_bomb() {
+  std::string text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::string use = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + use + repeat("," + use, 8) + "]\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("plain scalars are typed by YAML 1.2's core schema", "[yaml]") {
+  struct Row {
+    const char* text;
+    Kind kind;
+    const char* json;
+  };
+  const std::vector<Row> rows{{"1", Kind::kInt, "1"},
+                              {"-7", Kind::kInt, "-7"},
+                              {"+7", Kind::kInt, "7"},
+                              {"017", Kind::kInt, "17"},
+                              {"0x1F", Kind::kInt, "31"},
+                              {"0o17", Kind::kInt, "15"},
+                              {"9223372036854775807", Kind::kInt, "9223372036854775807"},
+                              {"9223372036854775808", Kind::kDouble, "9.223372036854775808e+18"},
+                              {"1.5", Kind::kDouble, "1.5"},
+                              {".5", Kind::kDouble, "0.5"},
+                              {"1.", Kind::kDouble, "1.0"},
+                              {"1e3", Kind::kDouble, "1000.0"},
+                              {"1e309", Kind::kDouble, "\"Infinity\""},
+                              {".inf", Kind::kDouble, "\"Infinity\""},
+                              {"-.INF", Kind::kDouble, "\"-Infinity\""},
+                              {".nan", Kind::kDouble, "\"NaN\""},
+                              {"true", Kind::kBool, "true"},
+                              {"FALSE", Kind::kBool, "false"},
+                              {"yes", Kind::kString, "\"yes\""},
+                              {"on", Kind::kString, "\"on\""},
+                              {"null", Kind::kNull, "null"},
+                              {"~", Kind::kNull, "null"},
+                              {"", Kind::kNull, "null"},
+                              {"1_000", Kind::kString, "\"1_000\""},
+                              {"0b1", Kind::kString, "\"0b1\""},
+                              {"1.2.3", Kind::kString, "\"1.2.3\""},
+                              {"0x", Kind::kString, "\"0x\""},
+                              {"0x-1", Kind::kString, "\"0x-1\""},
+                              {"e5", Kind::kString, "\"e5\""},
+                              {".", Kind::kString, "\".\""},
+                              {"tRUE", Kind::kString, "\"tRUE\""},
+                              {"nan", Kind::kString, "\"nan\""},
+                              {"\"1\"", Kind::kString, "\"1\""},
+                              {"'true'", Kind::kString, "\"true\""},
+                              {"!!str 5", Kind::kString, "\"5\""},
+                              {"!!float 5", Kind::kDouble, "5.0"},
+                              {"!!int 5", Kind::kInt, "5"},
+                              {"2020-01-01", Kind::kString, "\"2020-01-01\""}};
+  for (const Row& row : rows) {
+    INFO(row.text);
+    const YamlNode node = parse(std::string("k: ") + row.text);
+    REQUIRE(node.find("k") != nullptr);
+    CHECK(node.find("k")->kind == row.kind);
+    CHECK(dump_json(to_json(*node.find("k"))) == dump_json(need(parse_json(row.json))));
+  }
+}
+
+TEST_CASE("nodes know where they stand, in characters from 1", "[yaml]") {
+  const YamlNode node =
+      parse("# caf\xC3\xA9\n\xC3\xA9t\xC3\xA9: {a: 1, \xE2\x82\xAC: 2}\nlist:\n  - x\n  -  y\n");
+  REQUIRE(node.entries.size() == 2);
+  CHECK(node.entries[0].key == "\xC3\xA9t\xC3\xA9");
+  CHECK(node.entries[0].line == 2);
+  CHECK(node.entries[0].column == 1);
+  CHECK(node.entries[0].value.entries[1].column == 13);
+  CHECK(node.entries[0].value.entries[1].value.column == 16);
+  CHECK(node.entries[1].value.items[1].line == 5);
+  CHECK(node.entries[1].value.items[1].column == 6);
+}
+
+TEST_CASE("an empty file, only comments or an empty document is a null node", "[yaml]") {
+  for (const char* text : {"", "\n\n", "# nothing\n", "---\n", "---\n...\n"}) {
+    INFO(text);
+    CHECK(parse(text).is_null());
+  }
+}
+
+TEST_CASE("C02 C03: prose and lists are told by their kind", "[yaml]") {
+  CHECK(kind_name(parse("just some prose").kind) == "a string");
+  CHECK(kind_name(parse("- a\n- b\n").kind) == "a list");
+}
+
+TEST_CASE("bad YAML is refused with code, line and column", "[yaml]") {
+  struct Row {
+    const char* name;
+    std::string text;
+    std::string problem;
+  };
+  const std::vector<Row> rows{
+      {"C04 unclosed quote", "a: \"x\nb: 1\n",
+       "f:1:4  a  E-YAML-SYNTAX  the quoted text that starts here is not closed"},
+      {"C04 unclosed single quote", "a: &x 'it''s\n",
+       "f:1:4  a  E-YAML-SYNTAX  the quoted text that starts here is not closed"},
+      {"C04 unclosed quote at the very end", "a: \"x", "E-YAML-SYNTAX"},
+      {"C04 unclosed bracket", "a: [1, 2\nb: 1\n", "f:2:2  E-YAML-SYNTAX"},
+      {"C04 bad indent", "a:\n  b: 1\n c: 2\n", "f:3:2  E-YAML-SYNTAX"},
+      {"C04 tab indent", "a:\n\tb: 1\n", "f:2:2  a  E-YAML-SYNTAX  a tab indents this line; use spaces"},
+      {"C05 duplicate key", "name: a\nx: 1\nname: b\n",
+       "f:3:1  name  E-YAML-DUP  \"name\" is already set at line 1"},
+      {"C05 nested", "s: {m: 1, m: 2}\n", "f:1:11  s.m  E-YAML-DUP  \"m\" is already set at line 1"},
+      {"C06 two documents", "a: 1\n---\nb: 2\n", "f:2:1  E-YAML-MULTI  only one document is allowed"},
+      {"C07 alias bomb", alias_bomb(), "E-YAML-ALIAS  "},
+      {"C08 alias to itself", "&x [*x]\n", "f:1:5  [0]  E-YAML-ALIAS  the alias refers to itself"},
+      {"C08 as an item", "&x\n- *x\n", "f:2:3  [0]  E-YAML-ALIAS  the alias refers to itself"},
+      {"C09 unknown anchor", "a: *nope\n", "f:1:4  E-YAML-SYNTAX  anchor \"nope\" is not defined"},
+      {"C10 nesting 33", repeat("[", 33) + repeat("]", 33), "E-YAML-LIMIT  nested deeper than 32"},
+      {"C11 257 KiB", "a: " + std::string(257 * 1024, 'x'), "f:1:1  E-YAML-LIMIT  256 KiB is the maximum"},
+      {"C12 invalid UTF-8", "a: b\nc: \xFF\n", "f:2:4  E-YAML-ENCODING  invalid UTF-8 at byte offset 8"},
+      {"C12 UTF-16",
+       std::string("\xFF\xFE"
+                   "a\0:\0",
+                   6),
+       "f:1:1  E-YAML-ENCODING  UTF-16 byte order mark at byte offset 0"},
+      {"C12 UTF-16 without mark", std::string("a\0:\0", 4),
+       "f:1:2  E-YAML-ENCODING  NUL byte (is the file UTF-16?) at byte offset 1"},
+      {"C12 NUL", std::string("a: \0", 4),
+       "f:1:4  E-YAML-ENCODING  NUL byte (is the file UTF-16?) at byte offset 3"},
+      {"C12 byte order mark",
+       "\xEF\xBB\xBF"
+       "a: 1\n",
+       "f:1:1  E-YAML-ENCODING  byte order mark at byte offset 0"},
+      {"C12 control character", "a: \x1B\n", "f:1:4  E-YAML-ENCODING  control character at byte offset 3"},
+      {"C12 NUL by escape", "a: \"x\\0\"\n", "f:1:4  a  E-YAML-ENCODING  the text holds a NUL character"},
+      {"escape yaml-cpp gets wrong", "a: \"\\N\"\n",
+       "f:1:4  a  E-YAML-SYNTAX  the escape \\N is not supported"},
+      {"C13 tag", "a: !!python/object/apply:os.system [x]\n",
+       "f:1:4  a  E-YAML-SYNTAX  tags are not supported: !!python/object/apply:os.system"},
+      {"C13 local tag", "- !thing x\n", "f:1:3  [0]  E-YAML-SYNTAX  tags are not supported: !thing"},
+      {"C13 tag that lies", "a: !!int abc\n", "f:1:4  a  E-YAML-SYNTAX  tags are not supported: !!int"},
+      {"C14 list as key", "a:\n  ? [x]\n  : 1\n", "f:2:5  a  E-CFG-TYPE  keys must be strings, found a list"},
+      {"C14 map as key", "{a: 1}: 1\n", "f:1:1  E-CFG-TYPE  keys must be strings, found a map"},
+      {"C14 null as key", "~: 1\n", "f:1:1  E-CFG-TYPE  keys must be strings, found nothing"},
+      {"C15 merge key", "b: &b {x: 1}\nc:\n  <<: *b\n",
+       "f:3:3  c  E-YAML-SYNTAX  merge keys (<<) are not supported"},
+      {"stray text", "a: 1\n]\n", "E-YAML-SYNTAX"},
+      {"too many nodes", "[" + repeat("1,", 20'001) + "]", "E-YAML-LIMIT  more than 20,000 nodes"},
+      {"too many aliases", "a: &a 1\nb: [" + repeat("*a,", 65) + "]\n",
+       "b[64]  E-YAML-ALIAS  more than 64 aliases"},
+      {"long texts by aliases", "a: &a " + std::string(100'000, 'x') + "\nb: [" + repeat("*a,", 64) + "]\n",
+       "E-YAML-ALIAS  expands"},
+      {"depth by aliases",
+       "a: &a " + repeat("[", 20) + repeat("]", 20) + "\nb: " + repeat("[", 15) + "*a" + repeat("]", 15) +
+           "\n",
+       "E-YAML-LIMIT  nested deeper than 32"}};
+  for (const Row& row : rows) {
+    INFO(row.name);
+    CHECK_THAT(problems(row.text), Catch::Contains(row.problem));
+  }
+}
+
+TEST_CASE("several mistakes that do not stop the reading come together", "[yaml]") {
+  CHECK(problems("a: 1\na: 2\nb: !x 1\n[k]: 2\n") ==
+        "f:2:1  a  E-YAML-DUP  \"a\" is already set at line 1\n"
+        "f:3:4  b  E-YAML-SYNTAX  tags are not supported: !x\n"
+        "f:4:1  E-CFG-TYPE  keys must be strings, found a list");
+  const Result<YamlNode> many = parse_yaml(repeat("a: 1\n", 100), "f");
+  CHECK(many.error().problems.size() == 20);
+}
+
+TEST_CASE("what lies just within the limits is read", "[yaml]") {
+  CHECK(problems(repeat("[", 32) + repeat("]", 32)) == "");
+  CHECK(problems("a: " + std::string(256 * 1024 - 3, 'x')) == "");
+  CHECK(problems("[" + repeat("1,", 19'999) + "]") == "");
+  CHECK(problems("a: &a 1\nb: [" + repeat("*a,", 64) + "]\n") == "");
+}
+
+TEST_CASE("hostile texts cost little time", "[yaml]") {
+  const std::vector<std::pair<const char*, std::string>> texts{
+      {"brackets", std::string(64 * 1024, '[')},
+      {"braces", std::string(256 * 1024, '{')},
+      {"dashes", repeat("- ", 32 * 1024)},
+      {"question marks", repeat("? ", 32 * 1024)},
+      {"alias bomb", alias_bomb()},
+      {"anchors in anchors", "&a " + repeat("[&b ", 30) + repeat("]", 30)},
+      {"many anchors", repeat("- &a x\n", 20'000)},
+      {"one long scalar", std::string(256 * 1024, 'x')},
+      {"one long quoted scalar", "\"" + std::string(250 * 1024, 'x')},
+      {"many keys",
+       [] {
+         std::string text;
+         for (int i = 0; i < 9'000; ++i) text += "key" + std::to_string(i) + ": 1\n";
+         return text;
+       }()},
+      {"colons", repeat("a: ", 64 * 1024)},
+      {"percents", repeat("%x\n", 64 * 1024)},
+      {"tabs", std::string(256 * 1024, '\t')},
+      {"open quotes", repeat("'", 200'001)}};
+  for (const auto& [name, text] : texts) {
+    INFO(name);
+    const MonoTime start = mono_now();
+    (void)parse_yaml(text, "f");
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(mono_now() - start);
+    INFO(took.count() << " ms");
+    CHECK(took < std::chrono::seconds(2));  // generous: sanitizers and a busy machine
+  }
+}
+
+TEST_CASE("aliases are copies that stand where they are used", "[yaml]") {
+  CHECK(as_json("base: &b {x: 1, y: [2]}\nuse: *b\nagain: [*b]\n") ==
+        R"({"base":{"x":1,"y":[2]},"use":{"x":1,"y":[2]},"again":[{"x":1,"y":[2]}]})");
+  CHECK(parse("a: &a 1\nb: *a\n").find("b")->line == 2);
+  CHECK(as_json("- &a 1\n- &a 2\n- *a\n") == "[1,2,2]");
+}
+
+TEST_CASE("quotes and escapes inside quoted text do not end it", "[yaml]") {
+  CHECK(as_json("a: \"x\\\"y\\\\\"\nb: 'it''s'\nc: &q \"multi\n  line\"\n") ==
+        R"({"a":"x\"y\\","b":"it's","c":"multi line"})");
+}
+
+TEST_CASE("blocks, folds and line ends read as YAML says", "[yaml]") {
+  CHECK(as_json("a: |\n  x\n  y\nb: >-\n  x\n  y\n") == R"({"a":"x\ny\n","b":"x y"})");
+  CHECK(as_json("a: 1\r\nb: [x,\r\n  y]\r\n") == R"({"a":1,"b":["x","y"]})");
+  CHECK(as_json("a: |\n  \ttabs inside a block are text\n") == R"({"a":"\ttabs inside a block are text\n"})");
+}
+
+TEST_CASE("YAML for people reads back as the same value", "[yaml]") {
+  const Json value =
+      need(parse_json(R"({"name":"a b","empty":{},"none":[],"list":[1,-2.5,[3,[]],{"k":"v","m":{"n":null}}],
+    "odd":["", "yes","1","1e3","null","- x","a: b","a #b","#","x\ny","'","\"","é"," lead","trail ","true","017","2020-01-01",
+           "12:30",".5","*a","&a","!t","<<","@x","=","...","a:"],"deep":{"a":{"b":[{"c":[1]}]}},"<":1,"1":2,"":3})"));
+  const std::string text = to_yaml(value);
+  INFO(text);
+  CHECK(to_json(parse(text)) == value);
+  CHECK(to_yaml(need(parse_json(R"({"a":{"b":[1,{"c":"x","d":true}]},"e":[]})"))) ==
+        "a:\n  b:\n    - 1\n    - c: x\n      d: true\ne: []\n");
+  CHECK(to_yaml("x") == "x\n");
+  CHECK(to_yaml(Json::array({std::nan(""), -std::numeric_limits<double>::infinity()})) ==
+        "- .nan\n- -.inf\n");
+}
+
+TEST_CASE("random strings survive the way through YAML", "[yaml]") {
+  Random random{11, 0};
+  const std::string alphabet = "ab01 :#-?[]{},&*!|>'\"%@`.\\\n\t~=<+_/eE\xC3\xA9";
+  for (int i = 0; i < 2000; ++i) {
+    std::string text;
+    for (std::uint64_t n = random.below(8); n > 0; --n) {
+      const char c = alphabet[random.below(alphabet.size() - 2)];
+      text += c;
+    }
+    const Json value = Json::array({text, Json{{text == "<<" ? "x" : text, text}}});
+    INFO(dump_json(value));
+    REQUIRE(to_json(parse(to_yaml(value))) == value);
+  }
+}
