@@ -11,7 +11,7 @@ if(DET_CCACHE)
   # Paths relative to the tree: build directories side by side share one cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DET_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${DET_CCACHE})
 endif()
 
 find_program(DET_MOLD mold)

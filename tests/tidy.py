@@ -59,7 +59,11 @@ def long_functions():
         for number, line in enumerate(lines, 1):
             opens = re.match(r"^( {0,4})(?!namespace|class|struct|enum|union|extern|else|if|for|while|switch|do\b|TEST_CASE|SCENARIO)[\w:<>,~&*\s\[\]=.\"()-]*\)[^;]*\{\s*$", line)
             if opens and start is None:
-                start, indent = number, opens.group(1)
+                start = number
+                # A signature over several lines: the brace that closes stands below its first one.
+                while lines[start - 1].startswith(" " * 5) and start > 1:
+                    start -= 1
+                indent = re.match(" *", lines[start - 1]).group()
             elif start is not None and line.rstrip() in (indent + "}", indent + "};"):
                 if number - start > 71:
                     wrong.append(f"{name}:{start}: function of {number - start - 1} lines; 70 is the most")

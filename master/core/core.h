@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "master/core/effect.h"
 #include "master/core/input.h"
 #include "master/core/model.h"
+#include "master/core/mutant.h"
 
 namespace det::core {
 
@@ -28,6 +30,7 @@ struct Options {
   Duration kill_repeat = std::chrono::seconds(30);  ///< an unanswered kill is sent again
   std::string default_pool = "default";
   int searcher_snapshot_every = 1000;  ///< events
+  Mutant mutant = Mutant::kNone;       ///< never set outside tests
   Duration agent_wait() const { return agent_lease + agent_kill_grace + agent_margin; }
 };
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -91,7 +92,9 @@ struct Trial {
   std::string latest_checkpoint;     ///< uuid; "" when there is none
   std::int64_t latest_steps = 0;     ///< steps_completed of that checkpoint
   std::int64_t steps_completed = 0;  ///< highest reported by the current run
-  std::int64_t last_validation = -1; ///< steps of the newest validation taken; what is not above it is a repeat
+  std::int64_t last_validation = -1; ///< steps of the current run's newest validation; what is not above it is a repeat
+  std::int64_t checkpoint_validation = -1; ///< newest validation at or before latest_steps: a new run starts from there
+  std::int64_t searcher_steps = -1;  ///< highest steps the searcher has heard of, over all runs: it hears each once
   std::optional<double> best_metric; ///< best searcher metric so far (never NaN)
   bool early_exit_invalid_hp = false;
   double progress = 0;
@@ -115,7 +118,8 @@ struct Allocation {
   AllocationState state = AllocationState::kAssigned;
   std::string pool;
   AgentId agent;
-  std::vector<int> slots;  ///< slot ids on `agent`; empty for a zero-slot task
+  std::string agent_instance;  ///< Agent::instance it was given to: after a restart tells that machine from an impostor
+  std::vector<int> slots;      ///< slot ids on `agent`; empty for a zero-slot task
   bool attached = false;          ///< the harness talks to us (kept over a master restart by its re-attach)
   bool preempt_requested = false; ///< told to checkpoint and leave
   bool preempt_acknowledged = false;

@@ -1,5 +1,5 @@
-// Owns what an experiment configuration means once it is valid: plain data, every default filled in. Field names are
-// those of the YAML (determined-0.38 §1). Reading and checking live in parse.h.
+// Owns what an experiment configuration means once it is valid: plain data, every default filled in. Field
+// names are those of the YAML (determined-0.38 §1). Reading and checking live in parse.h.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +87,8 @@ struct ExperimentConfig {
   std::uint32_t experiment_seed = 0;
   std::int64_t preemption_timeout = 3600;  ///< seconds
   bool debug = false;
-  /// The whole configuration as JSON with every default filled in: what is stored, shown and given to the harness.
+  /// The whole configuration as JSON with every default filled in: what is stored, shown and given to the
+  /// harness.
   nlohmann::ordered_json resolved;
 
   /// "module:Class" when the entrypoint is of that form.

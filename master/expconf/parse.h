@@ -1,6 +1,6 @@
-// Owns reading an experiment configuration: YAML or stored JSON → ExperimentConfig, with all problems at once, each
-// with its place, the allowed values and the nearest name. Pure: what needs the cluster (pools, workspaces,
-// storage allow-lists) is checked by the master afterwards.
+// Owns reading an experiment configuration: YAML or stored JSON → ExperimentConfig, with all problems at
+// once, each with its place, the allowed values and the nearest name. Pure: what needs the cluster (pools,
+// workspaces, storage allow-lists) is checked by the master afterwards.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -37,7 +37,8 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
 /// Reads ExperimentConfig::resolved back (from the store).
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);
 
-/// The `--config` assignments merged into the document's text, as upstream's CLI does before it sends the config.
+/// The `--config` assignments merged into the document's text, as upstream's CLI does before it sends the
+/// config.
 Result<std::string> apply_overrides(std::string_view yaml, const std::string& file,
                                     const std::vector<Override>& overrides);
 

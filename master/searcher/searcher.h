@@ -70,7 +70,9 @@ class Searcher {
   static Result<Searcher> restore(std::shared_ptr<const expconf::ExperimentConfig> config,
                                   const nlohmann::json& snapshot);
 
+  /// What the search wants next. Total: an event of an unknown or closed trial, or a second Started, changes nothing.
   std::vector<Action> handle(const Event& event);
+  /// 0..1; a trial that has closed counts as done whatever it reported.
   double progress(const std::map<RequestId, double>& trial_progress) const;
   nlohmann::json snapshot() const;
 
@@ -80,6 +82,7 @@ class Searcher {
   std::unique_ptr<SearchMethod> method_;
   Random random_;
   std::map<RequestId, std::optional<ExitReason>> trials_;  ///< created; with how they closed
+  std::size_t open_ = 0;                                   ///< those of trials_ that have not closed
   bool shut_down_ = false;
 };
 

@@ -1,0 +1,247 @@
+#include "agent/agent.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "base/secret.h"
+
+namespace det::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kDefaultLease = 10min;  // until a master says otherwise
+constexpr Duration kGoodbye = 3s;          // for the stream's orderly end
+
+v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::optional<Exit>& exit) {
+  v1::AllocationUpdate update;
+  update.set_allocation_id(id.value);
+  switch (phase) {
+    case Phase::kPreparing: update.set_state(v1::AllocationUpdate::STATE_PULLING); break;
+    case Phase::kStarting: update.set_state(v1::AllocationUpdate::STATE_STARTING); break;
+    case Phase::kRunning: update.set_state(v1::AllocationUpdate::STATE_RUNNING); break;
+    case Phase::kTerminated: update.set_state(v1::AllocationUpdate::STATE_TERMINATED); break;
+  }
+  if (!exit) return update;
+  update.mutable_exit()->set_code(exit->code);
+  update.mutable_exit()->set_message(exit->message);
+  switch (exit->kind) {
+    case Exit::Kind::kSucceeded: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_SUCCEEDED); break;
+    case Exit::Kind::kFailed: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_FAILED); break;
+    case Exit::Kind::kLost: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_LOST); break;
+    case Exit::Kind::kStopped: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STOPPED); break;
+  }
+  return update;
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  for (const char byte : random_bytes(8)) seed = seed << 8 | static_cast<unsigned char>(byte);
+  return seed;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::string& prefix) {
+  // First of all: the threads of others inherit the signals it blocks.
+  auto events = std::make_shared<Events>(65536);
+  TRY_ASSIGN(auto watcher,
+             Watcher::start({.ended = [events](std::uint64_t key) { events->push(ProcessEnded{key}); },
+                             .stop_asked = [events] { events->push(Input(ShutDown{})); }}));
+  TRY_ASSIGN(std::vector<Device> devices, detect_devices(settings));
+  TRY_ASSIGN(DataDir data, DataDir::open(settings.data_dir));
+  return std::unique_ptr<Agent>(new Agent(std::move(settings), std::move(data), std::move(devices), prefix,
+                                          std::move(events), std::move(watcher)));
+}
+
+Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
+             std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher)
+    : settings_(std::move(settings)),
+      data_(std::move(data)),
+      events_(std::move(events)),
+      watcher_(std::move(watcher)),
+      site_{settings_, data_, std::move(devices), prefix, open_channel(settings_.master)},
+      runtime_(data_, prefix + "/bin/det-supervisor", *watcher_),
+      logs_(site_.channel, settings_.id,
+            [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
+      link_(
+          site_.channel, [events = events_](LinkEvent event) { events->push(std::move(event)); },
+          [this] { return hello(); }, random_seed()),
+      core_(kDefaultLease, mono_now()) {}
+
+Agent::~Agent() { events_->close(); }
+
+void Agent::run() {
+  take_up();
+  log::info("agent starts", {{"agent", settings_.id},
+                             {"master", settings_.master},
+                             {"slots", site_.devices.size()},
+                             {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
+                             {"allocations", core_.held().size()}});
+  while (!done(mono_now())) {
+    link_.tick(mono_now());
+    MonoTime wake = link_.next_deadline();
+    if (const auto deadline = core_.next_deadline()) wake = std::min(wake, *deadline);
+    if (leave_at_) wake = std::min(wake, *leave_at_);
+    for (const Event& event : events_->pop_batch(256, std::max(wake - mono_now(), Duration(0)))) {
+      std::visit([this](const auto& value) { take(value); }, event);
+    }
+    if (const auto deadline = core_.next_deadline(); deadline && mono_now() >= *deadline) feed(Tick{});
+  }
+  log::info("agent stopped", {{"agent", settings_.id}});
+}
+
+bool Agent::done(MonoTime now) const { return leave_at_ && (link_.closed() || now >= *leave_at_); }
+
+void Agent::take_up() {
+  for (const AllocationId& id : data_.allocations()) {
+    const auto dir = data_.allocation(id);
+    if (!dir) continue;
+    logs_.follow(id, *dir);
+    if (auto outcome = read_outcome(*dir)) {
+      feed(Found{id, Phase::kRunning, std::nullopt, std::move(outcome)});
+    } else if (const auto phase = runtime_.reattach(id)) {
+      log::info("allocation taken up again", {{"allocation", id}});
+      feed(Found{id, *phase, read_stop(*dir), std::nullopt});
+    } else {
+      // Before slots are offered: whatever it left must not meet the next one.
+      Exit exit = conclude_end(id, *dir);
+      if (!dir->read_supervisor()) exit.message = "the agent was stopped while preparing it";
+      log::info("allocation ended while no agent ran", {{"allocation", id}, {"exit", exit.message}});
+      feed(Found{id, Phase::kRunning, read_stop(*dir), std::move(exit)});
+    }
+  }
+}
+
+void Agent::feed(const Input& input) {
+  for (const Effect& effect : core_.step(input, mono_now())) {
+    std::visit([this](const auto& value) { perform(value); }, effect);
+  }
+}
+
+void Agent::take(const Input& input) {
+  if (std::holds_alternative<ShutDown>(input)) log::info("agent stops; its allocations end");
+  feed(input);
+}
+
+void Agent::take(const LinkEvent& event) {
+  const MonoTime now = mono_now();
+  if (const auto* read = std::get_if<LinkRead>(&event)) {
+    if (const auto command = link_.handle(*read, now)) obey(*command);
+  } else if (const auto* written = std::get_if<LinkWritten>(&event)) {
+    link_.handle(*written);
+  } else if (link_.handle(std::get<LinkClosed>(event), now)) {
+    feed(Disconnected{});
+  }
+}
+
+void Agent::take(const ProcessEnded& event) {
+  const auto id = runtime_.ended(event.key);
+  if (!id) return;
+  const auto dir = data_.allocation(*id);
+  if (!dir) return;
+  begin_job(*id, [id = *id, dir = *dir](std::stop_token) -> Event { return Input(Ended{id, conclude_end(id, dir)}); });
+}
+
+void Agent::obey(const v1::AgentCommand& command) {
+  feed(Heard{});
+  switch (command.command_case()) {
+    case v1::AgentCommand::kWelcome: {
+      const v1::Welcome& welcome = command.welcome();
+      cluster_id_ = welcome.cluster_id();
+      grace_ = std::chrono::seconds(welcome.kill_grace_seconds());
+      log::info("linked to the master", {{"master", settings_.master}, {"version", welcome.master_version()}});
+      return feed(Connected{std::chrono::seconds(welcome.lease_seconds()), grace_});
+    }
+    case v1::AgentCommand::kStart: return start(command.start());
+    case v1::AgentCommand::kKill: return feed(Kill{AllocationId(command.kill().allocation_id())});
+    case v1::AgentCommand::kForget: return feed(Forget{AllocationId(command.forget().allocation_id())});
+    case v1::AgentCommand::kHeartbeat:
+    case v1::AgentCommand::COMMAND_NOT_SET: return;
+  }
+}
+
+void Agent::start(const v1::StartAllocation& command) {
+  const AllocationId id(command.allocation_id());
+  if (auto dir = data_.allocation(id); !dir) return log::error(dir.error().message);
+  auto order = std::make_shared<Order>(Order{command, cluster_id_, grace_});
+  feed(Start{id, std::move(order)});
+}
+
+v1::Hello Agent::hello() const {
+  v1::Hello hello;
+  hello.set_agent_id(settings_.id);
+  hello.set_instance(data_.instance());
+  hello.set_version(DET_VERSION);
+  hello.set_pool(settings_.pool);
+  for (const Device& device : site_.devices) {
+    v1::AgentDevice* out = hello.add_devices();
+    out->set_type(device.type);
+    out->set_brand(device.brand);
+    out->set_uuid(device.uuid);
+  }
+  for (const Held& held : core_.held()) *hello.add_held() = update_of(held.id, held.phase, held.exit);
+  return hello;
+}
+
+void Agent::begin_job(const AllocationId& id, std::function<Event(std::stop_token)> work) {
+  jobs_[id] = std::jthread(
+      [work = std::move(work), events = events_](std::stop_token stop) { events->push(work(stop)); });
+}
+
+void Agent::perform(const Prepare& effect) {
+  const auto dir = data_.allocation(effect.id);
+  if (!dir) return;  // refused in start()
+  log::info("allocation is prepared", {{"allocation", effect.id}});
+  logs_.follow(effect.id, *dir);
+  begin_job(effect.id, [this, id = effect.id, order = effect.order, dir = *dir](std::stop_token stop) -> Event {
+    return Input(Prepared{id, prepare(*order, dir, site_, stop)});
+  });
+}
+
+void Agent::perform(const CancelPreparation& effect) {
+  if (const auto it = jobs_.find(effect.id); it != jobs_.end()) it->second.request_stop();
+}
+
+void Agent::perform(const Launch& effect) {
+  const auto phase = runtime_.launch(effect.id);
+  if (phase) {
+    log::info("allocation is launched", {{"allocation", effect.id}});
+    events_->push(Input(Launched{effect.id, *phase}));
+  } else {
+    log::error("allocation cannot be launched", {{"allocation", effect.id}, {"reason", phase.error().message}});
+    events_->push(Input(Ended{effect.id, {Exit::Kind::kLost, 0, phase.error().message}}));
+  }
+}
+
+void Agent::perform(const Conclude& effect) {
+  log::info("allocation ended", {{"allocation", effect.id}, {"exit", effect.exit.message}});
+  if (const auto dir = data_.allocation(effect.id)) {
+    if (auto written = write_outcome(*dir, effect.exit); !written) log::warn(written.error().message);
+  }
+  logs_.finish(effect.id);
+}
+
+void Agent::perform(const Report& effect) {
+  v1::AgentMessage message;
+  *message.mutable_update() = update_of(effect.id, effect.phase, effect.exit);
+  link_.send(std::move(message));
+}
+
+void Agent::perform(const Drop& effect) {
+  logs_.forget(effect.id);
+  const auto dir = data_.allocation(effect.id);
+  if (!dir) return;
+  begin_job(effect.id, [id = effect.id, dir = *dir](std::stop_token) -> Event {
+    if (auto removed = remove_tree(dir.path()); !removed) log::warn(removed.error().message);
+    return Removed{id};
+  });
+}
+
+void Agent::perform(const Finish&) {
+  leave_at_ = mono_now() + kGoodbye;
+  link_.close();
+}
+
+}  // namespace det::agent

@@ -1,0 +1,106 @@
+#include "agent/config.h"
+
+#include <unistd.h>
+
+#include <climits>
+
+#include "base/text.h"
+
+namespace det::agent {
+namespace {
+
+constexpr std::int64_t kMostSlots = 1024;
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, HOST_NAME_MAX) == 0 && name[0] != '\0' ? name : "agent";
+}
+
+/// "http://HOST:PORT/" as people copy it, or HOST:PORT.
+Result<std::string> read_master(std::string_view text) {
+  if (text.starts_with("http://")) text.remove_prefix(7);
+  while (text.ends_with('/')) text.remove_suffix(1);
+  const std::size_t colon = text.rfind(':');
+  const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  if (colon == 0 || port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
+      text.find('/') != std::string::npos) {
+    return fail(Code::kInvalidArgument, "master: give the master's address as HOST:PORT, e.g. 127.0.0.1:8080");
+  }
+  return std::string(text);
+}
+
+Result<SlotType> read_slot_type(const std::string& text) {
+  if (text == "auto") return SlotType::kAuto;
+  if (text == "cuda") return SlotType::kCuda;
+  if (text == "cpu") return SlotType::kCpu;
+  if (text == "none") return SlotType::kNone;
+  return fail(Code::kInvalidArgument, "slot_type: must be auto, cuda, cpu or none, got \"" + text + "\"" +
+                                          did_you_mean(text, {"auto", "cuda", "cpu", "none"}));
+}
+
+}  // namespace
+
+const OptionTable& option_table() {
+  using Kind = OptionKey::Kind;
+  static const OptionTable table{
+      "det-agent",
+      "Offers this machine's slots to a master and runs what it is given.",
+      "DET_AGENT_",
+      {
+          {"master", Kind::kString, "127.0.0.1:8080", "The master's address, HOST:PORT."},
+          {"data_dir", Kind::kString, "/var/lib/determinant/agent",
+           "Where allocations, contexts and built models live; one agent per directory."},
+          {"id", Kind::kString, "", "Name of this agent, unique in the cluster; empty: the host's name."},
+          {"pool", Kind::kString, "", "Resource pool to join; empty: the master's default pool."},
+          {"slot_type", Kind::kString, "auto",
+           "What a slot is: auto (CUDA devices if there are any, else CPUs), cuda, cpu or none."},
+          {"cpu_slots", Kind::kInt, "1", "Into how many slots the CPUs are split, when slots are CPUs."},
+          {"artificial_slots", Kind::kInt, "0", "Offer this many slots that stand for nothing, for tests; 0: real ones."},
+          {"cache_size", Kind::kBytes, "20 GiB",
+           "Bound of the disk that cached contexts and built models take; the longest unused go first."},
+          {"compile_timeout", Kind::kDuration, "15m", "How long building a model definition may take."},
+          {"log_level", Kind::kString, "info", "Of the agent's own log: trace, debug, info, warn or error."},
+          {"log_json", Kind::kBool, "false", "Write the agent's own log as one JSON object a line."},
+      }};
+  return table;
+}
+
+Result<Settings> read_settings(const Options& options) {
+  std::vector<Problem> problems;
+  auto take = [&](const char* key, auto result, auto& into) {
+    if (result) {
+      into = std::move(*result);
+    } else {
+      problems.push_back({"E-CFG-RANGE", key, result.error().message, "", 0, 0});
+    }
+  };
+  auto count = [&](const char* key, std::int64_t least) -> Result<int> {
+    const std::int64_t value = options.integer(key);
+    if (value >= least && value <= kMostSlots) return static_cast<int>(value);
+    return fail(Code::kInvalidArgument, "must be from " + std::to_string(least) + " to " +
+                                            std::to_string(kMostSlots) + ", got " + std::to_string(value));
+  };
+  Settings settings;
+  take("master", read_master(options.text("master")), settings.master);
+  take("slot_type", read_slot_type(options.text("slot_type")), settings.slot_type);
+  take("cpu_slots", count("cpu_slots", 1), settings.cpu_slots);
+  take("artificial_slots", count("artificial_slots", 0), settings.artificial_slots);
+  take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
+  settings.data_dir = options.text("data_dir");
+  if (settings.data_dir.empty()) problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});
+  settings.id = options.text("id").empty() ? host_name() : options.text("id");
+  settings.pool = options.text("pool");
+  for (const auto& [key, name] : {std::pair{"id", settings.id}, std::pair{"pool", settings.pool}}) {
+    if (name.size() > 128 || has_control_characters(name) || find_bad_utf8(name)) {
+      problems.push_back({"E-CFG-RANGE", key, "must be at most 128 characters, none of them control characters", "", 0, 0});
+    }
+  }
+  settings.cache_bytes = options.bytes("cache_size");
+  settings.compile_timeout = options.duration("compile_timeout");
+  settings.log.json = options.boolean("log_json");
+  settings.log.program = "agent";
+  if (!problems.empty()) return fail(std::move(problems));
+  return settings;
+}
+
+}  // namespace det::agent

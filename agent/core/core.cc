@@ -1,0 +1,236 @@
+#include "agent/core/core.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace det::agent {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kKillMargin = seconds(10);   // a supervisor that has not obeyed by then is stuck
+constexpr Duration kTellAnyway = seconds(30);   // an exit waits no longer for its log
+constexpr Duration kFarewell = seconds(5);      // at our end, for the master's last word
+
+void earliest(std::optional<MonoTime>& best, const std::optional<MonoTime>& candidate) {
+  if (candidate && (!best || *candidate < *best)) best = candidate;
+}
+
+}  // namespace
+
+std::vector<Effect> Core::step(const Input& input, MonoTime now) {
+  now_ = now;
+  effects_.clear();
+  std::visit([this](const auto& value) { handle(value); }, input);
+  look_at_deadlines();
+  look_at_end();
+  return std::move(effects_);
+}
+
+Core::Allocation* Core::find(const AllocationId& id) {
+  auto it = allocations_.find(id);
+  return it == allocations_.end() ? nullptr : &it->second;
+}
+
+void Core::handle(const Start& input) {
+  if (const Allocation* known = find(input.id)) return report(input.id, *known);
+  // The master hears of our end soon and gives it to somebody else.
+  if (shutting_down_) return;
+  const Allocation& allocation = allocations_[input.id];
+  effects_.push_back(Prepare{input.id, input.order});
+  report(input.id, allocation);
+}
+
+void Core::handle(const Kill& input) {
+  Allocation* allocation = find(input.id);
+  if (allocation == nullptr) {
+    const Exit exit{Exit::Kind::kStopped, 0, "the agent does not have it"};
+    if (connected_) effects_.push_back(Report{input.id, Phase::kTerminated, exit});
+    return;
+  }
+  if (allocation->phase == Phase::kTerminated) return report(input.id, *allocation);
+  stop(input.id, *allocation, {Exit::Kind::kStopped, 0, "killed"});
+}
+
+void Core::handle(const Forget& input) {
+  Allocation* allocation = find(input.id);
+  if (allocation == nullptr) return;
+  allocation->forgotten = true;
+  // What nobody wants must not run.
+  stop(input.id, *allocation, {Exit::Kind::kStopped, 0, "the master does not know it"});
+  if (allocation->phase == Phase::kTerminated && allocation->shipped) {
+    effects_.push_back(Drop{input.id});
+    allocations_.erase(input.id);
+  }
+}
+
+void Core::handle(const Connected& input) {
+  lease_ = input.lease;
+  grace_ = input.grace;
+  heard_ = now_;
+  connected_ = true;
+  for (auto& [id, allocation] : allocations_) {
+    if (allocation.exit && !allocation.told) allocation.tell_at = now_ + kTellAnyway;
+    report(id, allocation);  // what changed since our Hello
+  }
+}
+
+void Core::handle(const Prepared& input) {
+  Allocation* allocation = find(input.id);
+  if (allocation == nullptr || allocation->phase != Phase::kPreparing || allocation->launching) return;
+  if (allocation->stop) return conclude(input.id, *allocation, *allocation->stop);
+  if (input.failure) return conclude(input.id, *allocation, *input.failure);
+  allocation->launching = true;
+  effects_.push_back(Launch{input.id});
+}
+
+void Core::handle(const Launched& input) {
+  Allocation* allocation = find(input.id);
+  if (allocation == nullptr || !allocation->launching) return;
+  allocation->launching = false;
+  allocation->phase = input.phase;
+  report(input.id, *allocation);
+  if (!allocation->stop) return;
+  allocation->kill_at = now_ + grace_ + kKillMargin;
+  effects_.push_back(Terminate{input.id, *allocation->stop});
+}
+
+void Core::handle(const Ended& input) {
+  Allocation* allocation = find(input.id);
+  if (allocation == nullptr || allocation->phase == Phase::kTerminated) return;
+  // It has started, so whatever it says now is about a process; before that only Prepared speaks.
+  if (allocation->phase == Phase::kPreparing && !allocation->launching) return;
+  end(input.id, *allocation, input.exit);
+}
+
+void Core::end(const AllocationId& id, Allocation& allocation, Exit exit) {
+  // What we ended did not end by itself, whatever its exit code says.
+  if (allocation.stop) exit = {allocation.stop->kind, exit.code, allocation.stop->message};
+  conclude(id, allocation, std::move(exit));
+}
+
+void Core::handle(const LogsShipped& input) {
+  Allocation* allocation = find(input.id);
+  if (allocation == nullptr || allocation->phase != Phase::kTerminated) return;
+  allocation->shipped = true;
+  allocation->tell_at.reset();
+  if (allocation->forgotten) {
+    effects_.push_back(Drop{input.id});
+    allocations_.erase(input.id);
+    return;
+  }
+  if (allocation->told) return;
+  allocation->told = true;
+  report(input.id, *allocation);
+}
+
+void Core::handle(const Found& input) {
+  if (find(input.id) != nullptr) return;
+  Allocation& allocation = allocations_[input.id];
+  allocation.phase = input.phase;
+  allocation.stop = input.stop;
+  if (input.exit) return end(input.id, allocation, *input.exit);
+  if (!allocation.stop) return;
+  allocation.kill_at = now_ + grace_ + kKillMargin;
+  effects_.push_back(Terminate{input.id, *allocation.stop});
+}
+
+void Core::handle(const ShutDown&) {
+  shutting_down_ = true;
+  for (auto& [id, allocation] : allocations_) {
+    stop(id, allocation, {Exit::Kind::kLost, 0, "the agent was stopped"});
+  }
+}
+
+void Core::stop(const AllocationId& id, Allocation& allocation, Exit why) {
+  if (allocation.stop || allocation.phase == Phase::kTerminated) return;
+  allocation.stop = std::move(why);
+  if (allocation.launching) return;  // at its answer
+  if (allocation.phase == Phase::kPreparing) {
+    effects_.push_back(CancelPreparation{id});
+    return;
+  }
+  allocation.kill_at = now_ + grace_ + kKillMargin;
+  effects_.push_back(Terminate{id, *allocation.stop});
+}
+
+void Core::conclude(const AllocationId& id, Allocation& allocation, Exit exit) {
+  allocation.before = allocation.phase;
+  allocation.phase = Phase::kTerminated;
+  allocation.launching = false;
+  allocation.kill_at.reset();
+  allocation.exit = std::move(exit);
+  allocation.tell_at = now_ + kTellAnyway;
+  effects_.push_back(Conclude{id, *allocation.exit});
+}
+
+void Core::report(const AllocationId& id, const Allocation& allocation) {
+  if (!connected_) return;
+  if (allocation.phase != Phase::kTerminated) {
+    effects_.push_back(Report{id, allocation.phase, std::nullopt});
+  } else if (allocation.told) {
+    effects_.push_back(Report{id, Phase::kTerminated, allocation.exit});
+  }
+}
+
+void Core::look_at_deadlines() {
+  const bool cut_off = now_ >= heard_ + lease_;
+  for (auto& [id, allocation] : allocations_) {
+    if (cut_off) {
+      stop(id, allocation,
+           {Exit::Kind::kStopped, 0, "the agent heard nothing from the master for " + format_duration(lease_)});
+    }
+    if (allocation.kill_at && now_ >= *allocation.kill_at) {
+      allocation.kill_at = now_ + kKillMargin;
+      effects_.push_back(KillHard{id});
+    }
+    if (connected_ && allocation.tell_at && now_ >= *allocation.tell_at) {
+      allocation.tell_at.reset();
+      allocation.told = true;
+      report(id, allocation);
+    }
+  }
+}
+
+void Core::look_at_end() {
+  if (!shutting_down_ || finished_ || !all_terminated()) return;
+  if (!finish_at_) finish_at_ = now_ + kFarewell;
+  if (allocations_.empty() || !connected_ || now_ >= *finish_at_) {
+    finished_ = true;
+    effects_.push_back(Finish{});
+  }
+}
+
+bool Core::all_terminated() const {
+  return std::all_of(allocations_.begin(), allocations_.end(),
+                     [](const auto& entry) { return entry.second.phase == Phase::kTerminated; });
+}
+
+std::optional<MonoTime> Core::next_deadline() const {
+  std::optional<MonoTime> next = finished_ ? std::nullopt : finish_at_;
+  bool leased = false;
+  for (const auto& [id, allocation] : allocations_) {
+    leased = leased || (allocation.phase != Phase::kTerminated && !allocation.stop);
+    earliest(next, allocation.kill_at);
+    if (connected_) earliest(next, allocation.tell_at);
+  }
+  if (leased) earliest(next, heard_ + lease_);
+  return next;
+}
+
+std::vector<Held> Core::held() const {
+  std::vector<Held> held;
+  for (const auto& [id, allocation] : allocations_) {
+    if (allocation.phase != Phase::kTerminated) {
+      held.push_back({id, allocation.phase, std::nullopt});
+    } else if (allocation.told) {
+      held.push_back({id, Phase::kTerminated, allocation.exit});
+    } else {
+      held.push_back({id, allocation.before, std::nullopt});  // its end is told when its log is whole
+    }
+  }
+  return held;
+}
+
+}  // namespace det::agent

@@ -1,0 +1,87 @@
+#include "agent/environment.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
+namespace det::agent {
+namespace {
+
+bool is_variable_name(const std::string& name) {
+  constexpr std::string_view kFirst = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+  constexpr std::string_view kRest = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  return !name.empty() && kFirst.find(name[0]) != std::string::npos &&
+         name.find_first_not_of(kRest) == std::string::npos;
+}
+
+/// Threads that the allocation's slots are worth.
+int thread_count(const v1::StartAllocation& order, const Surroundings& around) {
+  const int slots = static_cast<int>(around.devices.size());
+  if (slots == 0 || order.slots_size() == 0 || around.devices[0].type == "ARTIFICIAL") return 1;
+  return std::max(1, around.cpus * order.slots_size() / slots);
+}
+
+std::string visible_cuda(const v1::StartAllocation& order, const Surroundings& around) {
+  std::string list;
+  for (const int slot : order.slots()) {
+    if (slot < 0 || slot >= static_cast<int>(around.devices.size())) continue;
+    const Device& device = around.devices[static_cast<std::size_t>(slot)];
+    if (device.type == "CUDA") list += (list.empty() ? "" : ",") + device.uuid;
+  }
+  return list;
+}
+
+}  // namespace
+
+std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
+                                          std::vector<std::string>& refused) {
+  std::map<std::string, std::string> variables;
+  for (const std::string& line : around.base) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos || equals == 0 || line.starts_with("DET_")) continue;
+    variables[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  const auto path = variables.find("PATH");
+  variables["PATH"] = around.programs + ":" + (path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
+  const std::string threads = std::to_string(thread_count(order, around));
+  variables["OMP_NUM_THREADS"] = threads;
+  variables["OPENBLAS_NUM_THREADS"] = threads;
+  variables["CUDA_VISIBLE_DEVICES"] = visible_cuda(order, around);
+
+  for (const auto& [name, value] : order.environment()) {
+    if (!is_variable_name(name) || name.starts_with("DET_") || value.find('\0') != std::string::npos) {
+      refused.push_back(name);
+    } else {
+      variables[name] = value;
+    }
+  }
+
+  Json slots = Json::array();
+  for (const int slot : order.slots()) slots.push_back(slot);
+  variables["DET_MASTER"] = around.master;
+  variables["DET_CLUSTER_ID"] = around.cluster_id;
+  variables["DET_AGENT_ID"] = around.agent_id;
+  variables["DET_SLOT_IDS"] = dump_json(slots);
+  variables["DET_TASK_ID"] = order.task_id();
+  variables["DET_TASK_TYPE"] = "TRIAL";
+  variables["DET_ALLOCATION_ID"] = order.allocation_id();
+  variables["DET_SESSION_TOKEN"] = order.token();
+  variables["DET_EXPERIMENT_ID"] = std::to_string(order.experiment_id());
+  variables["DET_TRIAL_ID"] = std::to_string(order.trial_id());
+  variables["DET_TRIAL_RUN_ID"] = std::to_string(order.run());
+  variables["DET_TRIAL_SEED"] = std::to_string(order.trial_seed());
+  variables["DET_EXPERIMENT_CONFIG"] = order.experiment_config();
+  variables["DET_HPARAMS"] = order.hparams();
+  variables["DET_STEPS_COMPLETED"] = std::to_string(order.steps_completed());
+  if (!order.latest_checkpoint().empty()) variables["DET_LATEST_CHECKPOINT"] = order.latest_checkpoint();
+  variables["DET_WORKDIR"] = around.workdir;
+  variables["DET_RUN_DIR"] = around.run_dir;
+
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
+  return lines;
+}
+
+}  // namespace det::agent

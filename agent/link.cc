@@ -1,0 +1,193 @@
+#include "agent/link.h"
+
+#include <grpcpp/create_channel.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "det/v1/agent.grpc.pb.h"
+
+namespace det::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kFirstRetry = 200ms, kLastRetry = 5s;
+constexpr Duration kAnswer = 20s;  // for a connection and the master's Welcome
+constexpr int kMissedHeartbeats = 3;
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> open_channel(const std::string& master) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // how long one connect may take
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(master, grpc::InsecureChannelCredentials(), arguments);
+}
+
+/// One call of Link. Keeps itself alive until gRPC is done with it.
+class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentCommand>,
+                     public std::enable_shared_from_this<Link::Stream> {
+ public:
+  Stream(std::shared_ptr<grpc::Channel> channel, Sink sink, std::uint64_t session)
+      : stub_(v1::AgentService::NewStub(channel)), sink_(std::move(sink)), session_(session) {}
+
+  void start() {
+    self_ = shared_from_this();
+    stub_->async()->Link(&context_, this);
+    // The link writes from its own thread: without a hold the call could be gone by then.
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+  void write(const v1::AgentMessage& message) { StartWrite(&message); }
+  void half_close() { StartWritesDone(); }
+  void cancel() { context_.TryCancel(); }
+  /// No call on this object after it.
+  void release() { RemoveHold(); }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ok) return sink_(LinkRead{session_, nullptr});
+    sink_(LinkRead{session_, std::make_shared<v1::AgentCommand>(std::move(incoming_))});
+    incoming_.Clear();
+    StartRead(&incoming_);
+  }
+  void OnWriteDone(bool) override { sink_(LinkWritten{session_}); }
+  void OnDone(const grpc::Status& status) override {
+    sink_(LinkClosed{session_, status.error_code(), status.error_message()});
+    const auto last = std::move(self_);
+  }
+
+  const std::unique_ptr<v1::AgentService::Stub> stub_;
+  const Sink sink_;
+  const std::uint64_t session_;
+  grpc::ClientContext context_;
+  v1::AgentCommand incoming_;
+  std::shared_ptr<Stream> self_;
+};
+
+Link::Link(std::shared_ptr<grpc::Channel> channel, Sink sink, std::function<v1::Hello()> hello, std::uint64_t seed)
+    : channel_(std::move(channel)),
+      sink_(std::move(sink)),
+      hello_(std::move(hello)),
+      random_{seed},
+      open_at_(mono_now()) {}
+
+Link::~Link() {
+  if (!stream_) return;
+  stream_->cancel();
+  if (!ended_) stream_->release();
+}
+
+void Link::open(MonoTime now) {
+  ++session_;
+  outgoing_.clear();
+  writing_ = live_ = was_live_ = ended_ = half_closed_ = false;
+  heard_ = now;
+  stream_ = std::make_shared<Stream>(channel_, sink_, session_);
+  stream_->start();
+  v1::AgentMessage message;
+  *message.mutable_hello() = hello_();
+  outgoing_.push_back(std::move(message));
+  write_next();
+}
+
+void Link::tick(MonoTime now) {
+  if (!stream_) {
+    if (!closing_ && now >= open_at_) open(now);
+    return;
+  }
+  if (ended_) return;
+  if (now - heard_ >= (live_ ? heartbeat_ * kMissedHeartbeats : kAnswer)) {
+    stream_->cancel();
+    heard_ = now;  // once
+    return;
+  }
+  if (live_ && !closing_ && now >= beat_at_) {
+    beat_at_ = now + heartbeat_;
+    v1::AgentMessage message;
+    message.mutable_heartbeat();
+    send(std::move(message));
+  }
+}
+
+MonoTime Link::next_deadline() const {
+  if (!stream_) return closing_ ? open_at_ + 1h : open_at_;
+  if (!live_) return heard_ + kAnswer;
+  return std::min(beat_at_, heard_ + heartbeat_ * kMissedHeartbeats);
+}
+
+std::shared_ptr<v1::AgentCommand> Link::handle(const LinkRead& event, MonoTime now) {
+  if (event.session != session_ || !stream_) return nullptr;
+  if (!event.command) {
+    live_ = false;
+    if (!ended_) {
+      ended_ = true;
+      stream_->release();
+    }
+    return nullptr;
+  }
+  heard_ = now;
+  if (event.command->has_welcome()) {
+    live_ = was_live_ = true;
+    retry_ = Duration(0);
+    last_trouble_.clear();
+    heartbeat_ = std::chrono::seconds(std::max(1, event.command->welcome().heartbeat_seconds()));
+    beat_at_ = now + heartbeat_;
+  }
+  return event.command;
+}
+
+void Link::handle(const LinkWritten& event) {
+  if (event.session != session_ || !stream_) return;
+  writing_ = false;
+  outgoing_.pop_front();
+  write_next();
+}
+
+bool Link::handle(const LinkClosed& event, MonoTime now) {
+  if (event.session != session_ || !stream_) return false;
+  live_ = false;
+  stream_.reset();
+  retry_ = std::clamp<Duration>(retry_ * 2, kFirstRetry, kLastRetry);
+  const bool refused = event.code != grpc::OK && event.code != grpc::UNAVAILABLE && event.code != grpc::CANCELLED &&
+                       event.code != grpc::DEADLINE_EXCEEDED;
+  // A refusal does not go away in a blink: a session lingers, devices are restored, a lease ends.
+  if (refused) retry_ = kLastRetry;
+  open_at_ = now + std::chrono::duration_cast<Duration>(retry_ * (0.75 + 0.5 * random_.uniform()));
+  if (!closing_ && event.message != last_trouble_) {
+    log::write(refused ? LogLevel::kError : LogLevel::kWarning,
+               refused ? "the master refuses this agent; asking again until it does not" : "no link to the master",
+               {{"reason", event.message}});
+  }
+  last_trouble_ = event.message;
+  return was_live_;
+}
+
+void Link::send(v1::AgentMessage message) {
+  if (!live_ || ended_ || half_closed_) return;
+  outgoing_.push_back(std::move(message));
+  write_next();
+}
+
+void Link::write_next() {
+  if (writing_ || ended_ || !stream_) return;
+  if (!outgoing_.empty()) {
+    writing_ = true;
+    stream_->write(outgoing_.front());
+  } else if (closing_ && !half_closed_) {
+    half_closed_ = true;
+    stream_->half_close();
+  }
+}
+
+void Link::close() {
+  closing_ = true;
+  if (stream_ && !live_) stream_->cancel();
+  write_next();
+}
+
+}  // namespace det::agent

@@ -1,0 +1,38 @@
+// Owns the program det-agent: settings in, an Agent, run until told to stop.
+#include <signal.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "agent/agent.h"
+#include "base/files.h"
+#include "base/log.h"
+
+namespace {
+
+constexpr int kUsage = 2;
+
+int refuse(const det::Error& error, int code) {
+  std::cerr << "det-agent: " << error.message << "\n";
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const det::OptionTable& table = det::agent::option_table();
+  auto options = det::Options::load(table, {argv + 1, argv + argc}, det::process_environment());
+  if (!options) return refuse(options.error(), kUsage);
+  if (options->help()) return std::cout << det::help_text(table), 0;
+  if (options->version()) return std::cout << "det-agent " DET_VERSION "\n", 0;
+  if (options->sample()) return std::cout << det::sample_config(table), 0;
+  auto settings = det::agent::read_settings(*options);
+  if (!settings) return refuse(settings.error(), kUsage);
+  if (auto logging = det::init_log(settings->log); !logging) return refuse(logging.error(), 1);
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto prefix = std::filesystem::path(det::program_path()).parent_path().parent_path();
+  auto agent = det::agent::Agent::create(std::move(*settings), prefix.string());
+  if (!agent) return refuse(agent.error(), 1);
+  (*agent)->run();
+  return 0;
+}

@@ -1,0 +1,210 @@
+#include "agent/prepare.h"
+
+#include <unistd.h>
+
+#include "agent/model_build.h"
+#include "agent/task/log_file.h"
+#include "base/archive.h"
+#include "base/digest.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "base/wait.h"
+#include "det/v1/agent.grpc.pb.h"
+
+namespace det::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kMostContext = 128LL << 20;
+constexpr Duration kFetchTimeout = 5min;  // all tries together: the master may be restarting
+
+Exit failed(std::string message) { return {Exit::Kind::kFailed, 1, std::move(message)}; }
+Exit lost(const Error& error) { return {Exit::Kind::kLost, 0, error.message}; }
+
+Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_token stop) {
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(120, GPR_TIMESPAN)));
+  const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
+  v1::GetContextRequest request;
+  request.set_allocation_id(order.message.allocation_id());
+  request.set_digest(order.message.context_digest());
+  const auto reader = v1::AgentService::NewStub(site.channel)->GetContext(&context, request);
+  std::string bytes;
+  v1::GetContextResponse piece;
+  while (reader->Read(&piece)) {
+    bytes += piece.chunk();
+    if (static_cast<std::int64_t>(bytes.size()) > kMostContext) context.TryCancel();
+  }
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return fail(static_cast<Code>(status.error_code()), "get context: " + status.error_message());
+  if (sha256_hex(bytes) != order.message.context_digest()) {
+    return fail(Code::kUnavailable, "get context: the bytes that came do not have the digest that was asked for");
+  }
+  return bytes;
+}
+
+/// The archive, from the cache or the master.
+Result<std::string> fetch_context(const Order& order, const Site& site, std::stop_token stop) {
+  const std::string& digest = order.message.context_digest();
+  if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return fail(Code::kInvalidArgument, "context digest: 64 hexadecimal digits were expected");
+  }
+  const std::string path = site.data.contexts() + "/" + digest + ".tar.gz";
+  if (auto bytes = read_file(path, kMostContext); bytes && sha256_hex(*bytes) == digest) {
+    touch_entry(path);
+    return bytes;
+  }
+  Result<std::string> bytes = fail(Code::kUnavailable, "");
+  const MonoTime deadline = mono_now() + kFetchTimeout;
+  for (Duration nap = 200ms; mono_now() < deadline; nap = std::min<Duration>(nap * 2, 5s)) {
+    bytes = fetch_once(order, site, stop);
+    if (stop.stop_requested()) return fail(Code::kCancelled, "stopped");
+    const Code code = bytes ? Code::kUnknown : bytes.error().code;
+    if (bytes || (code != Code::kUnavailable && code != Code::kDeadlineExceeded && code != Code::kCancelled)) break;
+    log::debug("context not fetched yet", {{"reason", bytes.error().message}});
+    (void)wait_until([&] { return stop.stop_requested(); }, nap);
+  }
+  if (bytes) TRY(write_file_atomic(path, *bytes, 0600));
+  return bytes;
+}
+
+class Preparation {
+ public:
+  Preparation(const Order& order, const TaskDir& dir, const Site& site, LogWriter log, std::stop_token stop)
+      : order_(order), dir_(dir), site_(site), log_(std::move(log)), stop_(stop) {}
+
+  std::optional<Exit> run() {
+    if (auto exit = unpack_context()) return exit;
+    if (stop_.stop_requested()) return Exit{Exit::Kind::kStopped, 0, "stopped"};
+    TaskSpec spec{.cwd = dir_.workdir(), .grace = order_.grace};
+    std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
+    if (command.empty()) return failed("entrypoint: nothing to run");
+    if (!order_.message.entrypoint_is_list()) {
+      if (const auto trial = parse_trial_name(command[0])) {
+        if (auto exit = build(*trial, command)) return exit;
+        spec.attaches = true;
+      } else {
+        command = {"/bin/sh", "-c", command[0]};
+      }
+    }
+    spec.argv = task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"));
+    spec.env = environment();
+    if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
+    trim_cache({site_.data.contexts(), site_.data.models()}, site_.settings.cache_bytes);
+    return std::nullopt;
+  }
+
+  void say(const std::string& level, const std::string& text) { log_.append(LogStream::kAgent, level + ": " + text); }
+
+ private:
+  std::optional<Exit> unpack_context() {
+    if (order_.message.context_digest().empty()) {
+      const Status made = make_directories(dir_.workdir(), 0700);
+      return made ? std::nullopt : std::optional(lost(made.error()));
+    }
+    const auto archive = fetch_context(order_, site_, stop_);
+    if (!archive) return end_of(archive.error());
+    if (auto done = unpack(*archive, dir_.workdir()); !done) return end_of(done.error());
+    return std::nullopt;
+  }
+
+  /// A bad archive is the user's, a full disk is ours.
+  Exit end_of(const Error& error) {
+    if (error.code == Code::kCancelled) return {Exit::Kind::kStopped, 0, "stopped"};
+    say("ERROR", "the model directory could not be prepared: " + error.message);
+    const bool users = error.code == Code::kInvalidArgument || error.code == Code::kNotFound;
+    return users ? failed(error.message) : lost(error);
+  }
+
+  std::optional<Exit> build(const TrialName& trial, std::vector<std::string>& command) {
+    const std::string source = trial.module + ".cpp";
+    if (!path_exists(dir_.workdir() + "/" + source)) {
+      const std::string message = "entrypoint " + command[0] + ": the model directory has no " + source;
+      say("ERROR", message);
+      return failed(message);
+    }
+    auto recipe = read_recipe(site_.prefix + "/share/det/model_build.json");
+    if (!recipe) {
+      const std::string message = "this agent cannot build " + source + ": " + recipe.error().message +
+                                  "; install the training library beside it";
+      say("ERROR", message);
+      return failed(message);
+    }
+    const MonoTime begun = mono_now();
+    say("INFO", "preparing " + source);
+    auto outcome = build_model({.recipe = std::move(*recipe),
+                                .trial = trial,
+                                .source_dir = dir_.workdir(),
+                                .models_dir = site_.data.models(),
+                                .timeout = site_.settings.compile_timeout},
+                               stop_);
+    if (!outcome) return build_failed(outcome.error());
+    if (!outcome->output.empty()) {
+      LineSplitter lines;
+      const auto sink = [&](std::string line) { log_.append(LogStream::kStderr, std::move(line)); };
+      lines.feed(outcome->output, sink);
+      lines.finish(sink);
+    }
+    if (outcome->library.empty()) {
+      say("ERROR", source + " does not compile");
+      return failed(source + " does not compile");
+    }
+    say("INFO", outcome->cached ? source + " was built before"
+                                : source + " built in " + human_duration(mono_now() - begun));
+    command = {site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
+               outcome->library + ":" + trial.trial_class};
+    return std::nullopt;
+  }
+
+  Exit build_failed(const Error& error) {
+    if (error.code == Code::kCancelled) return {Exit::Kind::kStopped, 0, "stopped"};
+    say("ERROR", error.message);
+    return error.code == Code::kDeadlineExceeded ? failed(error.message) : lost(error);
+  }
+
+  std::vector<std::string> environment() {
+    const Surroundings around{.master = site_.settings.master,
+                              .cluster_id = order_.cluster_id,
+                              .agent_id = site_.settings.id,
+                              .devices = site_.devices,
+                              .cpus = cpu_count(),
+                              .workdir = dir_.workdir(),
+                              .run_dir = dir_.path(),
+                              .programs = site_.prefix + "/bin",
+                              .base = process_environment()};
+    std::vector<std::string> refused;
+    auto lines = task_environment(order_.message, around, refused);
+    for (const std::string& name : refused) {
+      say("WARNING", "environment variable " + name + " is not set: no name for a variable, or reserved (DET_*)");
+    }
+    return lines;
+  }
+
+  const Order& order_;
+  const TaskDir& dir_;
+  const Site& site_;
+  LogWriter log_;
+  std::stop_token stop_;
+};
+
+}  // namespace
+
+std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook) {
+  if (!hook) return command;
+  // A fixed script; what comes from outside is only ever its arguments.
+  const std::string shell = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+  std::vector<std::string> argv{shell, "-c", "set -e; . ./startup-hook.sh; set +e; exec \"$@\"", "startup-hook"};
+  argv.insert(argv.end(), command.begin(), command.end());
+  return argv;
+}
+
+std::optional<Exit> prepare(const Order& order, const TaskDir& dir, const Site& site, std::stop_token stop) {
+  if (auto made = make_directories(dir.path(), 0700); !made) return lost(made.error());
+  auto log = LogWriter::open(dir.log(), dir.shipped(), TaskSpec{}.unshipped_bytes);
+  if (!log) return lost(log.error());
+  return Preparation(order, dir, site, std::move(*log), stop).run();
+}
+
+}  // namespace det::agent

@@ -1,0 +1,130 @@
+#include "agent/runtime.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "agent/task/processes.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/options.h"
+
+namespace det::agent {
+namespace {
+
+constexpr Duration kCleanup = std::chrono::minutes(1);
+
+std::string mark_of(const AllocationId& id) { return "DET_ALLOCATION_ID=" + id.value; }
+
+/// Our environment less what belongs to the agent, with the mark by which leftovers are found.
+std::vector<std::string> supervisor_environment(const AllocationId& id) {
+  std::vector<std::string> lines = process_environment();
+  std::erase_if(lines, [](const std::string& line) { return line.starts_with("DET_"); });
+  lines.push_back(mark_of(id));
+  return lines;
+}
+
+Status write_note(const std::string& path, const Exit& exit) {
+  const Json value{{"kind", static_cast<int>(exit.kind)}, {"code", exit.code}, {"message", exit.message}};
+  return write_file_atomic(path, dump_json(value), 0600);
+}
+
+std::optional<Exit> read_note(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return std::nullopt;
+  const auto value = parse_json(*text);
+  if (!value || !value->is_object()) return std::nullopt;
+  const int kind = value->value("kind", -1);
+  if (kind < 0 || kind > static_cast<int>(Exit::Kind::kStopped)) return std::nullopt;
+  return Exit{static_cast<Exit::Kind>(kind), value->value("code", 0), value->value("message", std::string())};
+}
+
+Phase phase_of(const TaskSpec& spec) { return spec.attaches ? Phase::kStarting : Phase::kRunning; }
+
+}  // namespace
+
+Runtime::~Runtime() {
+  for (auto& [id, process] : processes_) {
+    if (process.child) process.child->detach();
+  }
+}
+
+Status Runtime::keep(const AllocationId& id, Process process) {
+  process.key = next_key_++;
+  TRY(watcher_.watch(process.fd(), process.key));
+  processes_.insert_or_assign(id, std::move(process));
+  return {};
+}
+
+Result<Phase> Runtime::launch(const AllocationId& id) {
+  TRY_ASSIGN(const TaskDir dir, data_.allocation(id));
+  TRY_ASSIGN(const TaskSpec spec, dir.read_spec());
+  TRY_ASSIGN(Child child, Child::spawn({.argv = {supervisor_, dir.path()},
+                                        .env = supervisor_environment(id),
+                                        .cwd = dir.path(),
+                                        .err = Stream::file(dir.path() + "/supervisor.err"),
+                                        .new_session = true}));
+  TRY(keep(id, {0, std::move(child), {}}));
+  return phase_of(spec);
+}
+
+std::optional<Phase> Runtime::reattach(const AllocationId& id) {
+  const auto dir = data_.allocation(id);
+  if (!dir) return std::nullopt;
+  const auto process = dir->read_supervisor();
+  const auto spec = dir->read_spec();
+  if (!process || !spec) return std::nullopt;
+  UniqueFd pidfd = open_process(*process);
+  if (!pidfd || !keep(id, {0, std::nullopt, std::move(pidfd)})) return std::nullopt;
+  return phase_of(*spec);
+}
+
+void Runtime::terminate(const AllocationId& id, const Exit& stop) {
+  if (const auto dir = data_.allocation(id)) {
+    if (auto written = write_stop(*dir, stop); !written) log::warn(written.error().message);
+  }
+  signal(id, SIGTERM);
+}
+
+void Runtime::kill_hard(const AllocationId& id) {
+  log::warn("a supervisor does not obey and is killed", {{"allocation", id}});
+  signal(id, SIGKILL);
+}
+
+void Runtime::signal(const AllocationId& id, int number) {
+  const auto it = processes_.find(id);
+  if (it == processes_.end()) return;
+  (void)::syscall(SYS_pidfd_send_signal, it->second.fd(), number, nullptr, 0);
+}
+
+std::optional<AllocationId> Runtime::ended(std::uint64_t key) {
+  for (auto it = processes_.begin(); it != processes_.end(); ++it) {
+    if (it->second.key != key) continue;
+    AllocationId id = it->first;
+    if (it->second.child) (void)it->second.child->wait(std::chrono::seconds(10));  // reaped; it has ended
+    processes_.erase(it);
+    return id;
+  }
+  return std::nullopt;
+}
+
+Exit conclude_end(const AllocationId& id, const TaskDir& dir) {
+  if (const auto exit = dir.read_exit()) {
+    const int code = exit->status.shell_code();
+    if (exit->status.ok() && exit->message.empty()) return {Exit::Kind::kSucceeded, 0, "exit code 0"};
+    return {Exit::Kind::kFailed, code, exit->message.empty() ? to_string(exit->status) : exit->message};
+  }
+  if (!kill_with_environment(mark_of(id), kCleanup)) {
+    log::error("processes of an allocation cannot be killed", {{"allocation", id}});
+  }
+  return {Exit::Kind::kLost, 0, "its supervisor was killed"};
+}
+
+Status write_stop(const TaskDir& dir, const Exit& stop) { return write_note(dir.path() + "/stop.json", stop); }
+std::optional<Exit> read_stop(const TaskDir& dir) { return read_note(dir.path() + "/stop.json"); }
+Status write_outcome(const TaskDir& dir, const Exit& exit) { return write_note(dir.path() + "/outcome.json", exit); }
+std::optional<Exit> read_outcome(const TaskDir& dir) { return read_note(dir.path() + "/outcome.json"); }
+
+}  // namespace det::agent

@@ -1,0 +1,88 @@
+#include "agent/task/task_dir.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/secret.h"
+
+namespace det::agent {
+namespace {
+
+// Arguments and environments are any bytes; JSON is not.
+Json encode(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(to_base64(text));
+  return list;
+}
+
+Result<std::vector<std::string>> decode(const Json& list) {
+  std::vector<std::string> texts;
+  for (const Json& item : list) {
+    TRY_ASSIGN(std::string text, from_base64(item.get_ref<const std::string&>()));
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+/// Files of our own hand: a wrong type inside is a damaged file.
+template <typename Read>
+auto read_json(const std::string& path, Read read) -> decltype(read(std::declval<const Json&>())) {
+  TRY_ASSIGN(const std::string text, read_file(path));
+  TRY_ASSIGN(const Json value, parse_json(text, {.bytes = 64 << 20}));
+  try {
+    return read(value);
+  } catch (const nlohmann::json::exception& error) {
+    return fail(Code::kDataLoss, path + ": damaged: " + error.what());
+  }
+}
+
+}  // namespace
+
+Status TaskDir::write_spec(const TaskSpec& spec) const {
+  const Json value{{"argv", encode(spec.argv)},
+                   {"env", encode(spec.env)},
+                   {"cwd", to_base64(spec.cwd)},
+                   {"attaches", spec.attaches},
+                   {"grace_micros", spec.grace.count()},
+                   {"unshipped_bytes", spec.unshipped_bytes}};
+  return write_file_atomic(path_ + "/spec.json", dump_json(value), 0600);
+}
+
+Result<TaskSpec> TaskDir::read_spec() const {
+  return read_json(path_ + "/spec.json", [](const Json& value) -> Result<TaskSpec> {
+    TaskSpec spec;
+    TRY_ASSIGN(spec.argv, decode(value.at("argv")));
+    TRY_ASSIGN(spec.env, decode(value.at("env")));
+    TRY_ASSIGN(spec.cwd, from_base64(value.at("cwd").get<std::string>()));
+    spec.attaches = value.at("attaches").get<bool>();
+    spec.grace = Duration(value.at("grace_micros").get<std::int64_t>());
+    spec.unshipped_bytes = value.at("unshipped_bytes").get<std::int64_t>();
+    return spec;
+  });
+}
+
+Status TaskDir::write_supervisor(const ProcessId& process) const {
+  const Json value{{"pid", process.pid}, {"start", process.start}};
+  return write_file_atomic(path_ + "/supervisor.json", dump_json(value), 0600);
+}
+
+Result<ProcessId> TaskDir::read_supervisor() const {
+  return read_json(path_ + "/supervisor.json", [](const Json& value) -> Result<ProcessId> {
+    return ProcessId{value.at("pid").get<pid_t>(), value.at("start").get<std::uint64_t>()};
+  });
+}
+
+Status TaskDir::write_exit(const TaskExit& exit) const {
+  const Json value{{"code", exit.status.code}, {"signal", exit.status.signal}, {"message", exit.message}};
+  return write_file_atomic(path_ + "/exit.json", dump_json(value), 0600);
+}
+
+Result<TaskExit> TaskDir::read_exit() const {
+  return read_json(path_ + "/exit.json", [](const Json& value) -> Result<TaskExit> {
+    return TaskExit{{value.at("code").get<int>(), value.at("signal").get<int>()},
+                    value.at("message").get<std::string>()};
+  });
+}
+
+}  // namespace det::agent

@@ -1,0 +1,90 @@
+#include "cli/client.h"
+
+#include <cstdlib>
+
+#include "det/status.pb.h"
+#include "det/v1/common.pb.h"
+
+namespace det::cli {
+namespace {
+
+constexpr int kMostBytes = 64 << 20;  ///< of one answer
+
+std::chrono::system_clock::time_point deadline_in(Duration duration) {
+  return std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros) + duration);
+}
+
+std::shared_ptr<grpc::Channel> open_channel(const Address& address) {
+  // gRPC's own log lines are no news to users; whoever wants them sets the variable.
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  return grpc::CreateCustomChannel(
+      address.target(),
+      address.tls ? grpc::SslCredentials(grpc::SslCredentialsOptions()) : grpc::InsecureChannelCredentials(),
+      arguments);
+}
+
+/// Of gRPC's "failed to connect to all addresses; last error: …: Connection refused".
+std::string last_part(const std::string& message) {
+  const std::size_t at = message.rfind(": ");
+  return at == std::string::npos ? message : message.substr(at + 2);
+}
+
+std::vector<Problem> problems_of(const std::string& details) {
+  google::rpc::Status status;
+  std::vector<Problem> problems;
+  if (!status.ParseFromString(details)) return problems;
+  for (const auto& detail : status.details()) {
+    v1::Problems list;
+    if (!detail.UnpackTo(&list)) continue;
+    for (const v1::Problem& problem : list.problems())
+      problems.push_back({problem.code(), problem.path(), problem.message(), problem.file(), problem.line(),
+                          problem.column()});
+  }
+  return problems;
+}
+
+}  // namespace
+
+Client::Client(Address address) : address_(std::move(address)), channel_(open_channel(address_)) {}
+
+void Client::prepare(grpc::ClientContext& context, Duration timeout) const {
+  if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  if (timeout.count() > 0) context.set_deadline(deadline_in(timeout));
+}
+
+bool Client::reconnect() { return channel_->WaitForConnected(deadline_in(patience_)); }
+
+Status Client::retry(const std::function<grpc::Status()>& attempt) {
+  const MonoTime end = mono_now() + patience_;
+  for (;;) {
+    const grpc::Status status = attempt();
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return to_status(status);
+    // A master that is there but says UNAVAILABLE is asked again too, never in a tight loop.
+    if (end < mono_now() || !reconnect()) return to_status(status);
+    channel_->WaitForStateChange(GRPC_CHANNEL_READY, deadline_in(std::chrono::milliseconds(100)));
+  }
+}
+
+Status Client::to_status(const grpc::Status& status) const {
+  if (status.ok()) return {};
+  Error error{static_cast<Code>(status.error_code()), status.error_message(),
+              problems_of(status.error_details())};
+  if (error.code == Code::kUnavailable) {
+    error.message = "cannot reach the master at " + address_.url() + " (" + last_part(error.message) +
+                    "); is it running? Name another with -m or DET_MASTER";
+  } else if (error.code == Code::kDeadlineExceeded) {
+    error.message = "the master at " + address_.url() + " did not answer in time; try again";
+  } else if (error.code == Code::kUnauthenticated && !token_.empty()) {
+    error.message += "; run `det user login`";
+  }
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace det::cli

@@ -1,0 +1,143 @@
+#include "cli/command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "base/text.h"
+#include "cli/print.h"
+#include "cli/terminal.h"
+
+namespace det::cli {
+namespace {
+
+std::string path_of(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
+}
+
+/// CLI11's own help() would tell of the verb `help`.
+std::string help_of(const CLI::App& app) {
+  return app.get_formatter()->make_help(&app, path_of(app), CLI::AppFormatMode::Normal);
+}
+
+/// The parsers of one table, and what each leaf does.
+struct Parser {
+  CLI::App app{"Train deep-learning models on a Determinant cluster.", "det"};
+  std::map<const CLI::App*, Action> actions;
+  Session session;
+
+  void add(CLI::App& parent, const Command& command) {
+    CLI::App& app = *parent.add_subcommand(command.names.front(), command.summary);
+    for (std::size_t i = 1; i < command.names.size(); ++i) app.alias(command.names[i]);
+    app.fallthrough();
+    if (command.declare) actions[&app] = command.declare(app);
+    if (command.verbs.empty()) return;
+    app.require_subcommand(0, 1);
+    for (const Command& verb : command.verbs) add(app, verb);
+    add_help(app);
+  }
+
+  void add_help(CLI::App& app) {
+    actions[app.add_subcommand("help", "Show this help.")] = [&app](Session&) -> Result<int> {
+      std::cout << help_of(app);
+      return 0;
+    };
+  }
+
+  Parser() {
+    app.require_subcommand(0, 1);
+    app.set_version_flag("-v,--version", "det " DET_VERSION);
+    app.add_option("-m,--master", session.master_flag,
+                   "The master's address; else $DET_MASTER, else localhost:8080.");
+    app.add_option("-u,--user", session.user_flag, "Act as this user, who must have logged in.");
+    for (const Command& command : commands()) add(app, command);
+    add_help(app);
+  }
+};
+
+const CLI::App* chosen(const CLI::App& app) {
+  const std::vector<CLI::App*> next = app.get_subcommands();
+  return next.empty() ? &app : chosen(*next.front());
+}
+
+int usage(const CLI::App& app, const std::string& why) {
+  print_error({Code::kInvalidArgument, why + "; see `" + path_of(app) + " --help`", {}});
+  return 2;
+}
+
+/// A word where a command was expected: the nearest one there is.
+std::string unknown_word(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : app.get_subcommands(nullptr)) {
+    names.push_back(each->get_name());
+    for (const std::string& alias : each->get_aliases()) names.push_back(alias);
+  }
+  return "unknown " +
+         std::string(word.starts_with("-") ? "flag "
+                     : names.empty()       ? "argument "
+                                           : "command ") +
+         word + did_you_mean(word, names);
+}
+
+int report(Parser& parser, const CLI::ParseError& error) {
+  const CLI::App& app = *chosen(parser.app);
+  if (error.get_exit_code() == 0) return parser.app.exit(error);  // --help, --version
+  const std::vector<std::string> rest = parser.app.remaining(true);
+  const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !rest.empty();
+  if (unknown) return usage(app, unknown_word(app, rest.front()));
+  return usage(app, error.what());
+}
+
+}  // namespace
+
+int exit_code(const Error& error) {
+  switch (error.code) {
+    case Code::kInvalidArgument:
+      return 2;
+    case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
+    case Code::kUnauthenticated:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+void print_error(const Error& error) {
+  if (!error.problems.empty()) {
+    std::cerr << problem_lines(error.problems);
+    return;
+  }
+  const bool color = wants_color(2);
+  std::cerr << (color ? "\033[31m" : "") << "det: " << printable(error.message) << (color ? "\033[0m" : "")
+            << '\n';
+}
+
+int run(const std::vector<std::string>& arguments) {
+  Parser parser;
+  try {
+    parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    return report(parser, error);
+  }
+  const CLI::App* app = chosen(parser.app);
+  auto action = parser.actions.find(app);
+  if (action == parser.actions.end()) {
+    // A noun alone lists.
+    const auto children =
+        app->get_subcommands([](const CLI::App* child) { return child->get_name() == "list"; });
+    if (children.empty()) {
+      std::cerr << help_of(*app);
+      return 2;
+    }
+    action = parser.actions.find(children.front());
+  }
+  const Result<int> result = action->second(parser.session);
+  std::cout.flush();
+  if (result) return *result;
+  print_error(result.error());
+  return exit_code(result.error());
+}
+
+}  // namespace det::cli

@@ -1,0 +1,13 @@
+// Owns the order of the nouns in help and completion.
+#include "cli/command.h"
+
+namespace det::cli {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{experiment_command(), trial_command(),   checkpoint_command(),
+                                          agent_command(),      slot_command(),    master_command(),
+                                          user_command(),       version_command(), completion_command()};
+  return table;
+}
+
+}  // namespace det::cli

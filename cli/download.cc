@@ -1,0 +1,96 @@
+#include "cli/download.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/archive.h"
+#include "base/files.h"
+#include "cli/progress.h"
+
+namespace det::cli {
+namespace {
+
+/// A checkpoint comes from our own master and may be large; paths and kinds of entries are checked all the
+/// same.
+ArchiveLimits limits() {
+  ArchiveLimits large;
+  large.packed_bytes = large.unpacked_bytes = 1LL << 40;
+  large.ratio = 2000;  // beyond what gzip can reach
+  large.entries = 1'000'000;
+  return large;
+}
+
+std::int64_t size_of(const v1::Checkpoint& checkpoint) {
+  std::int64_t total = 0;
+  for (const auto& [path, size] : checkpoint.resources()) total += size;
+  return total;
+}
+
+}  // namespace
+
+Result<v1::Checkpoint> get_checkpoint(Client& client, const std::string& uuid) {
+  v1::GetCheckpointRequest request;
+  request.set_checkpoint_uuid(uuid);
+  TRY_ASSIGN(v1::GetCheckpointResponse response,
+             client.call(&v1::CheckpointService::Stub::GetCheckpoint, request));
+  return std::move(*response.mutable_checkpoint());
+}
+
+Status download_checkpoint(Client& client, const std::string& uuid, const std::string& directory) {
+  TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(client, uuid));
+  v1::DownloadCheckpointRequest request;
+  request.set_checkpoint_uuid(uuid);
+  const double expected = std::max(1.0, static_cast<double>(size_of(checkpoint)));
+  std::string bytes;
+  {
+    ProgressBar bar("checkpoint " + uuid.substr(0, 8));
+    TRY(client.stream(&v1::CheckpointService::Stub::DownloadCheckpoint, request,
+                      [&](const v1::DownloadCheckpointResponse& part) {
+                        bytes += part.chunk();
+                        bar.show(static_cast<double>(bytes.size()) / expected);
+                        return true;
+                      }));
+  }
+  return unpack(bytes, directory, limits());
+}
+
+std::optional<double> metric_of(const v1::Checkpoint& checkpoint, const std::string& metric) {
+  const v1::CheckpointTrainingMetadata& training = checkpoint.training();
+  if (metric.empty()) {
+    if (!training.has_searcher_metric()) return std::nullopt;
+    return training.searcher_metric().value();
+  }
+  // Upstream nests the averages one deeper.
+  const auto& outer = training.validation_metrics().fields();
+  const auto averages = outer.find("avgMetrics");
+  const auto& fields = averages != outer.end() && averages->second.has_struct_value()
+                           ? averages->second.struct_value().fields()
+                           : outer;
+  const auto found = fields.find(metric);
+  if (found == fields.end() || !found->second.has_number_value()) return std::nullopt;
+  return found->second.number_value();
+}
+
+std::vector<v1::Checkpoint> best_first(std::vector<v1::Checkpoint> checkpoints, const std::string& metric,
+                                       bool smaller_is_better) {
+  std::erase_if(checkpoints, [&](const v1::Checkpoint& each) {
+    const auto value = metric_of(each, metric);
+    return each.state() != v1::Checkpoint::STATE_COMPLETED || !value || std::isnan(*value);
+  });
+  std::stable_sort(checkpoints.begin(), checkpoints.end(),
+                   [&](const v1::Checkpoint& a, const v1::Checkpoint& b) {
+                     const double left = *metric_of(a, metric), right = *metric_of(b, metric);
+                     return smaller_is_better ? left < right : left > right;
+                   });
+  return checkpoints;
+}
+
+bool smaller_is_better(const google::protobuf::Struct& config) {
+  const auto searcher = config.fields().find("searcher");
+  if (searcher == config.fields().end()) return true;
+  const auto& fields = searcher->second.struct_value().fields();
+  const auto found = fields.find("smaller_is_better");
+  return found == fields.end() || found->second.bool_value();
+}
+
+}  // namespace det::cli

@@ -1,0 +1,171 @@
+// Owns `det experiment`: the table of its verbs, and those that take few lines.
+#include <iostream>
+
+#include "base/files.h"
+#include "base/secret.h"
+#include "base/yaml.h"
+#include "cli/download.h"
+#include "cli/experiment_verbs.h"
+#include "cli/follow.h"
+#include "cli/logs.h"
+#include "cli/paging.h"
+#include "cli/print.h"
+
+namespace det::cli {
+namespace {
+
+using Act = grpc::Status (v1::ExperimentService::Stub::*)(grpc::ClientContext*,
+                                                          const v1::ExperimentActionRequest&,
+                                                          v1::ExperimentActionResponse*);
+
+/// activate, pause, cancel, kill: they differ in the call and the word.
+Command steering(std::vector<std::string> names, std::string summary, Act act, std::string done) {
+  return {std::move(names), std::move(summary), [=](CLI::App& app) -> Action {
+            auto id = std::make_shared<int>();
+            add_id(app, *id, "The experiment's id.");
+            return [=](Session& session) -> Result<int> {
+              TRY_ASSIGN(Client * client, session.client());
+              v1::ExperimentActionRequest request;
+              request.set_id(*id);
+              TRY(client->call(act, request));
+              std::cout << done << " experiment " << *id << '\n';
+              return 0;
+            };
+          }};
+}
+
+Action declare_logs(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto flags = std::make_shared<LogFlags>();
+  add_id(app, *id, "The experiment's id; the log is that of its first trial.");
+  flags->declare(app);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const auto trials, get_trials(*client, *id, Paging{.limit = 1, .pages = "1"}));
+    if (trials.empty())
+      return fail(Code::kNotFound,
+                  "experiment " + std::to_string(*id) + " has no trial yet; try again later");
+    return print_logs(*client, trials.front().id(), *flags);
+  };
+}
+
+Action declare_wait(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto interval = std::make_shared<double>(5);
+  add_id(app, *id, "The experiment's id.");
+  app.add_option("--polling-interval", *interval, "Seconds between two looks.")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    const Duration pause(static_cast<std::int64_t>(*interval * 1e6));
+    TRY_ASSIGN(const v1::Experiment end, wait_for_end(*client, *id, pause));
+    std::cout << "Experiment " << *id << " terminated with state " << state_text(end.state()) << '\n';
+    return exit_code(end);
+  };
+}
+
+Action declare_config(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  add_id(app, *id, "The experiment's id.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, *id));
+    TRY_ASSIGN(const Json config, to_json(experiment.config()));
+    std::cout << to_yaml(config);
+    return 0;
+  };
+}
+
+Action declare_download_model_def(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto directory = std::make_shared<std::string>(".");
+  add_id(app, *id, "The experiment's id.");
+  app.add_option("--output-dir", *directory, "Where the archive goes.")->capture_default_str();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::GetModelDefRequest request;
+    request.set_experiment_id(*id);
+    TRY_ASSIGN(const auto response, client->call(&v1::ExperimentService::Stub::GetModelDef, request));
+    TRY_ASSIGN(const std::string bytes, from_base64(response.b64_tgz()));
+    const std::string name = "experiment_" + std::to_string(*id) + "_model_def.tgz";
+    TRY(make_directories(*directory));
+    TRY(write_file_atomic(*directory + "/" + name, bytes));
+    std::cout << "Wrote " << name << '\n';
+    return 0;
+  };
+}
+
+struct DownloadFlags {
+  int id = 0, top = 1;
+  std::string directory = "checkpoints", sort_by;
+  bool smaller = false, larger = false, quiet = false;
+};
+
+Result<int> download(Session& session, const DownloadFlags& flags) {
+  TRY_ASSIGN(Client * client, session.client());
+  TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, flags.id));
+  TRY_ASSIGN(auto checkpoints, get_checkpoints(*client, flags.id));
+  const bool smaller = flags.smaller || (!flags.larger && smaller_is_better(experiment.config()));
+  checkpoints = best_first(std::move(checkpoints), flags.sort_by, smaller);
+  if (checkpoints.empty())
+    return fail(Code::kNotFound,
+                "experiment " + std::to_string(flags.id) +
+                    " has no completed checkpoint with a validation; see `det experiment lc`");
+  Table table{{"Batch", "UUID", "Validation Metric", "Directory"}, {}};
+  for (const v1::Checkpoint& checkpoint : checkpoints) {
+    if (static_cast<int>(table.rows.size()) == flags.top) break;
+    const std::string target = flags.directory + "/" + checkpoint.uuid();
+    TRY(download_checkpoint(*client, checkpoint.uuid(), target));
+    if (flags.quiet) std::cout << target << '\n';
+    table.rows.push_back({std::to_string(checkpoint.steps_completed()), checkpoint.uuid(),
+                          number_text(*metric_of(checkpoint, flags.sort_by)), target});
+  }
+  if (!flags.quiet) std::cout << to_text(table);
+  return 0;
+}
+
+Action declare_download(CLI::App& app) {
+  auto flags = std::make_shared<DownloadFlags>();
+  add_id(app, flags->id, "The experiment's id.");
+  app.add_option("-o,--output-dir", flags->directory, "Where a directory for each checkpoint is made.")
+      ->capture_default_str();
+  app.add_option("--top-n", flags->top, "How many of the best.")->check(kPositive)->capture_default_str();
+  app.add_option("--sort-by", flags->sort_by, "The validation metric; else the searcher's.");
+  CLI::Option* smaller =
+      app.add_flag("--smaller-is-better", flags->smaller, "Of --sort-by; else as the searcher says.");
+  app.add_flag("--larger-is-better", flags->larger, "Of --sort-by.")->excludes(smaller);
+  app.add_flag("-q,--quiet", flags->quiet, "Print only the directories.");
+  return [=](Session& session) { return download(session, *flags); };
+}
+
+}  // namespace
+
+CLI::Option* add_id(CLI::App& app, int& id, const char* what) {
+  return app.add_option("ID", id, what)->required()->check(kPositive);
+}
+
+Command experiment_command() {
+  using Stub = v1::ExperimentService::Stub;
+  return {
+      {"experiment", "e"},
+      "Create, watch and steer experiments.",
+      {},
+      {{{"create"}, "Create an experiment from a configuration and a model directory.", declare_create},
+       {{"list", "ls"}, "List experiments.", declare_list},
+       {{"describe"}, "Show experiments with their trials.", declare_describe},
+       {{"logs"}, "Print the log of the first trial.", declare_logs},
+       {{"list-trials", "lt"}, "List the trials of an experiment.", declare_list_trials},
+       {{"list-checkpoints", "lc"}, "List the checkpoints of an experiment.", declare_list_checkpoints},
+       {{"config"}, "Print the configuration as YAML.", declare_config},
+       {{"download"}, "Download the best checkpoints.", declare_download},
+       {{"download-model-def"}, "Download the model directory as it was sent.", declare_download_model_def},
+       {{"wait"}, "Wait for the end; exit 1 unless it has completed.", declare_wait},
+       steering({"activate", "unpause"}, "Let a paused experiment go on.", &Stub::ActivateExperiment,
+                "Activated"),
+       steering({"pause"}, "Checkpoint, stop and free the slots.", &Stub::PauseExperiment, "Paused"),
+       steering({"cancel"}, "Checkpoint and end.", &Stub::CancelExperiment, "Canceled"),
+       steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed")}};
+}
+
+}  // namespace det::cli

@@ -1,0 +1,17 @@
+// Owns the division of the noun `experiment` into files. Private to cli/experiment*.cc.
+#pragma once
+
+#include "cli/command.h"
+
+namespace det::cli {
+
+Action declare_create(CLI::App& app);
+Action declare_describe(CLI::App& app);
+Action declare_list(CLI::App& app);
+Action declare_list_trials(CLI::App& app);
+Action declare_list_checkpoints(CLI::App& app);
+
+/// The required argument "ID".
+CLI::Option* add_id(CLI::App& app, int& id, const char* what);
+
+}  // namespace det::cli

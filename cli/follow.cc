@@ -1,0 +1,106 @@
+#include "cli/follow.h"
+
+#include <iostream>
+#include <thread>
+
+#include "base/queue.h"
+#include "base/wait.h"
+#include "cli/logs.h"
+#include "cli/paging.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+
+namespace det::cli {
+namespace {
+
+constexpr Duration kForEver = std::chrono::hours(24 * 365 * 10);
+constexpr Duration kPatience = std::chrono::minutes(10);
+constexpr Duration kOften = std::chrono::milliseconds(200);
+constexpr std::size_t kMostWaitingLines = 1000;
+
+/// Asks every `interval` until `ask` says true or fails.
+Status ask_until(Duration interval, const std::function<Result<bool>()>& ask) {
+  Status failure;
+  MonoTime next = mono_now();
+  wait_until(
+      [&] {
+        if (mono_now() < next) return false;
+        const Result<bool> answer = ask();
+        next = mono_now() + interval;
+        if (!answer) failure = tl::unexpected(answer.error());
+        return !answer || *answer;
+      },
+      kForEver);
+  return failure;
+}
+
+/// The id of the first trial; 0 when the experiment ended without one.
+Result<int> wait_for_first_trial(Client& client, int experiment) {
+  int id = 0;
+  TRY(ask_until(kOften, [&]() -> Result<bool> {
+    TRY_ASSIGN(const auto trials, get_trials(client, experiment, Paging{.limit = 1, .pages = "1"}));
+    if (!trials.empty()) id = trials.front().id();
+    if (id != 0) return true;
+    TRY_ASSIGN(const v1::Experiment now, get_experiment(client, experiment));
+    return is_terminal_state(now.state());
+  }));
+  return id;
+}
+
+/// Lines come from a thread of their own, so that the bar moves while the log is silent.
+Status print_followed_log(Client& client, int experiment, int trial) {
+  Queue<std::string> lines(kMostWaitingLines);
+  Status ended;
+  std::jthread reader([&] {
+    v1::TrialLogsRequest request;
+    request.set_trial_id(trial);
+    ended = follow_log(client, request, [&](const v1::LogEntry& entry) { lines.push(log_line(entry)); });
+    lines.close();
+  });
+  ProgressBar bar("experiment " + std::to_string(experiment));
+  MonoTime next_look = mono_now();
+  for (;;) {
+    const bool all_there = lines.closed();  // asked before the lines are taken: nothing comes after
+    const std::vector<std::string> batch = lines.pop_batch(kMostWaitingLines, kOften);
+    if (!batch.empty()) bar.hide();
+    for (const std::string& line : batch) std::cout << line;
+    std::cout.flush();
+    if (batch.empty() && all_there) break;
+    if (!bar.active() || mono_now() < next_look) continue;
+    next_look = mono_now() + kOften;
+    const auto now = get_experiment(client, experiment);
+    if (now) bar.show(now->progress().value());
+  }
+  reader.join();
+  return ended;
+}
+
+}  // namespace
+
+Result<v1::Experiment> wait_for_end(Client& client, int experiment, Duration interval) {
+  client.set_patience(kPatience);
+  v1::Experiment last;
+  TRY(ask_until(interval, [&]() -> Result<bool> {
+    TRY_ASSIGN(last, get_experiment(client, experiment));
+    return is_terminal_state(last.state());
+  }));
+  return last;
+}
+
+int exit_code(const v1::Experiment& experiment) { return experiment.state() == v1::STATE_COMPLETED ? 0 : 1; }
+
+Result<int> follow_experiment(Client& client, int experiment) {
+  client.set_patience(kPatience);
+  std::cout << "Waiting for first trial to begin..." << std::endl;
+  TRY_ASSIGN(const int trial, wait_for_first_trial(client, experiment));
+  if (trial != 0) {
+    std::cout << "Following first trial with ID " << trial << std::endl;
+    TRY(print_followed_log(client, experiment, trial));
+    std::cout << "Trial log stream ended. To see it again: det trial logs " << trial << std::endl;
+  }
+  TRY_ASSIGN(const v1::Experiment end, wait_for_end(client, experiment, kOften));
+  std::cout << "Experiment " << experiment << " is " << state_text(end.state()) << std::endl;
+  return exit_code(end);
+}
+
+}  // namespace det::cli

@@ -1,0 +1,142 @@
+#include "cli/logs.h"
+
+#include <charconv>
+#include <iostream>
+#include <map>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/print.h"
+
+namespace det::cli {
+namespace {
+
+constexpr Duration kFollowPatience = std::chrono::minutes(10);
+
+const std::map<std::string, v1::LogLevel>& levels() {
+  static const std::map<std::string, v1::LogLevel> names{
+      {"TRACE", v1::LOG_LEVEL_TRACE}, {"DEBUG", v1::LOG_LEVEL_DEBUG},
+      {"INFO", v1::LOG_LEVEL_INFO},   {"WARNING", v1::LOG_LEVEL_WARNING},
+      {"ERROR", v1::LOG_LEVEL_ERROR}, {"CRITICAL", v1::LOG_LEVEL_CRITICAL}};
+  return names;
+}
+
+Status set_time(const std::string& text, const char* flag, google::protobuf::Timestamp* target) {
+  const auto time = parse_rfc3339(text);
+  if (!time) return fail(Code::kInvalidArgument, std::string(flag) + ": " + time.error().message);
+  target->set_seconds(time->micros / 1'000'000);
+  target->set_nanos(static_cast<std::int32_t>(time->micros % 1'000'000 * 1000));
+  return {};
+}
+
+Result<v1::TrialLogsRequest> make_request(int trial, const LogFlags& flags) {
+  v1::TrialLogsRequest request;
+  request.set_trial_id(trial);
+  for (const std::string& id : flags.agent_ids) request.add_agent_ids(id);
+  for (const std::string& id : flags.container_ids) request.add_container_ids(id);
+  for (const int id : flags.rank_ids) request.add_rank_ids(id);
+  for (const std::string& source : flags.sources) request.add_sources(source);
+  for (const std::string& type : flags.stdtypes) request.add_stdtypes(type);
+  if (!flags.level.empty()) {
+    for (const auto& [name, level] : levels()) {
+      if (level >= levels().at(flags.level)) request.add_levels(level);
+    }
+  }
+  if (!flags.before.empty())
+    TRY(set_time(flags.before, "--timestamp-before", request.mutable_timestamp_before()));
+  if (!flags.after.empty())
+    TRY(set_time(flags.after, "--timestamp-after", request.mutable_timestamp_after()));
+  return request;
+}
+
+/// Entries of the last lines come newest first.
+Result<std::vector<v1::LogEntry>> read_tail(Client& client, v1::TrialLogsRequest request, int count) {
+  request.set_order_by(v1::ORDER_BY_DESC);
+  request.set_limit(count);
+  std::vector<v1::LogEntry> entries;
+  TRY(client.stream(&v1::LogService::Stub::TrialLogs, request, [&](const v1::LogEntry& entry) {
+    entries.push_back(entry);
+    return true;
+  }));
+  return std::vector<v1::LogEntry>(entries.rbegin(), entries.rend());
+}
+
+std::int64_t id_of(const v1::LogEntry& entry) {
+  std::int64_t id = 0;
+  std::from_chars(entry.id().data(), entry.id().data() + entry.id().size(), id);
+  return id;
+}
+
+}  // namespace
+
+void LogFlags::declare(CLI::App& app) {
+  app.add_flag("-f,--follow", follow, "Go on until the trial has ended.");
+  CLI::Option* first = app.add_option("--head", head, "Only the first N lines.")->check(kPositive);
+  app.add_option("--tail", tail, "Only the last N lines.")->check(kPositive)->excludes(first);
+  app.add_flag("--json", json, "One JSON object a line.");
+  const auto repeated = [](CLI::Option* option) { option->allow_extra_args(false)->take_all(); };
+  repeated(app.add_option("--agent-id", agent_ids, "Only of this agent; may be repeated."));
+  repeated(app.add_option("--container-id", container_ids, "Only of this allocation; may be repeated."));
+  repeated(app.add_option("--rank-id", rank_ids, "Only of this rank; may be repeated."));
+  repeated(app.add_option("--source", sources, "Only of this source; may be repeated."));
+  repeated(app.add_option("--stdtype", stdtypes, "stdout or stderr; may be repeated."));
+  std::vector<std::string> names;
+  for (const auto& [name, level] : levels()) names.push_back(name);
+  app.add_option("--level", level, "Only lines of this level and above.")
+      ->check(CLI::IsMember(names, CLI::ignore_case))
+      ->transform([](std::string value) { return to_upper(value); });
+  app.add_option("--timestamp-before", before, "Only lines before this time (RFC 3339).");
+  app.add_option("--timestamp-after", after, "Only lines after this time (RFC 3339).");
+}
+
+std::string log_line(const v1::LogEntry& entry) {
+  std::string text = entry.message();
+  if (!text.ends_with('\n')) text += '\n';
+  return text;
+}
+
+Status follow_log(Client& client, v1::TrialLogsRequest request,
+                  const std::function<void(const v1::LogEntry&)>& take) {
+  request.set_follow(true);
+  client.set_patience(kFollowPatience);
+  for (;;) {
+    const Status ended =
+        client.stream(&v1::LogService::Stub::TrialLogs, request, [&](const v1::LogEntry& entry) {
+          request.set_after_id(id_of(entry));
+          take(entry);
+          return true;
+        });
+    if (ended || ended.error().code != Code::kUnavailable || !client.reconnect()) return ended;
+  }
+}
+
+Result<int> print_logs(Client& client, int trial, const LogFlags& flags) {
+  TRY_ASSIGN(v1::TrialLogsRequest request, make_request(trial, flags));
+  const auto print = [&](const v1::LogEntry& entry) {
+    if (flags.json) {
+      const auto value = to_json(entry);
+      if (value) std::cout << dump_json(*value) << '\n';
+    } else {
+      std::cout << log_line(entry);
+    }
+    if (flags.follow) std::cout.flush();
+  };
+  if (flags.tail > 0) {
+    TRY_ASSIGN(const auto entries, read_tail(client, request, flags.tail));
+    for (const v1::LogEntry& entry : entries) print(entry);
+    if (!flags.follow) return 0;
+    if (!entries.empty()) request.set_after_id(id_of(entries.back()));
+  }
+  if (flags.follow) {
+    TRY(follow_log(client, request, print));
+    return 0;
+  }
+  request.set_limit(flags.head);
+  TRY(client.stream(&v1::LogService::Stub::TrialLogs, request, [&](const v1::LogEntry& entry) {
+    print(entry);
+    return true;
+  }));
+  return 0;
+}
+
+}  // namespace det::cli

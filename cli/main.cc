@@ -1,0 +1,8 @@
+// Owns nothing but the start: signals, then the table of commands.
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+int main(int argc, char** argv) {
+  det::cli::set_up_signals();
+  return det::cli::run({argv + 1, argv + argc});
+}

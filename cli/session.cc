@@ -1,0 +1,69 @@
+#include "cli/session.h"
+
+#include <cstdlib>
+
+#include "det/v1/auth.grpc.pb.h"
+
+namespace det::cli {
+namespace {
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+Result<Client*> Session::anonymous() {
+  if (!client_) {
+    TRY_ASSIGN(const Address address, find_master(master_flag));
+    client_ = std::make_unique<Client>(address);
+  }
+  return client_.get();
+}
+
+Result<Login> Session::log_in(const std::string& user, const std::string& password) {
+  TRY_ASSIGN(Client * client, anonymous());
+  v1::LoginRequest request;
+  request.set_username(user);
+  request.set_password(password);
+  TRY_ASSIGN(const v1::LoginResponse response, client->call(&v1::AuthService::Stub::Login, request));
+  return Login{response.user().username(), response.token()};
+}
+
+Result<Login> Session::find_login() {
+  const std::string token = from_environment("DET_USER_TOKEN");
+  if (!token.empty()) return Login{user_flag, token};
+  const std::string user = from_environment("DET_USER"), password = from_environment("DET_PASS");
+  if (!user.empty() && !password.empty() && (user_flag.empty() || user_flag == user))
+    return log_in(user, password);
+  TRY_ASSIGN(Client * client, anonymous());
+  TRY_ASSIGN(const auto login, tokens().find(client->address().url(), user_flag));
+  if (login) return *login;
+  return fail(Code::kUnauthenticated, "not logged in at " + client->address().url() +
+                                          ": run `det user login" +
+                                          (user_flag.empty() ? "" : " " + user_flag) + "`");
+}
+
+Result<Client*> Session::client() {
+  TRY_ASSIGN(Client * client, anonymous());
+  if (!logged_in_) {
+    TRY_ASSIGN(const Login login, find_login());
+    client->set_token(login.token);
+    user_name_ = login.user;
+    logged_in_ = true;
+  }
+  return client;
+}
+
+Result<std::string> Session::user_name() {
+  TRY_ASSIGN(Client * client, this->client());
+  if (user_name_.empty()) {
+    TRY_ASSIGN(const v1::CurrentUserResponse response,
+               client->call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
+    user_name_ = response.user().username();
+  }
+  return user_name_;
+}
+
+}  // namespace det::cli

@@ -1,0 +1,71 @@
+// Owns `det slot`.
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "det/v1/cluster.grpc.pb.h"
+
+namespace det::cli {
+namespace {
+
+std::string device_type(v1::Device::Type type) {
+  const std::string name = v1::Device::Type_Name(type);
+  return name.starts_with("TYPE_") ? to_lower(name.substr(5)) : name;
+}
+
+/// Slots in the order of their numbers, which are texts on the wire.
+std::map<std::pair<std::size_t, std::string>, const v1::Slot*> sorted(const v1::Agent& agent) {
+  std::map<std::pair<std::size_t, std::string>, const v1::Slot*> slots;
+  for (const auto& [id, slot] : agent.slots()) slots[{id.size(), id}] = &slot;
+  return slots;
+}
+
+Result<Json> to_json_with_agent(const v1::Agent& agent, const v1::Slot& slot) {
+  TRY_ASSIGN(const Json fields, to_json(slot));
+  Json value = {{"agentId", agent.id()}, {"resourcePools", Json::array()}};
+  for (const std::string& pool : agent.resource_pools()) value["resourcePools"].push_back(pool);
+  value.update(fields);
+  return value;
+}
+
+Action declare_list_slots(CLI::App& app) {
+  auto output = std::make_shared<Output>();
+  output->declare(app);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const auto response,
+               client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+    Table table{{"Agent ID", "Resource Pool", "Slot ID", "Enabled", "Draining", "Allocation ID", "Task Name",
+                 "Type", "Device"},
+                {}};
+    Json list = Json::array();
+    for (const v1::Agent& agent : response.agents()) {
+      const std::string pools = join({agent.resource_pools().begin(), agent.resource_pools().end()}, ", ");
+      for (const auto& [order, slot] : sorted(agent)) {
+        const v1::Container& holder = slot->container();
+        const bool free = !slot->has_container() || holder.id().empty();
+        table.rows.push_back({agent.id(), pools, order.second, yes_or_no(slot->enabled()),
+                              yes_or_no(slot->draining()), free ? "FREE" : holder.id(),
+                              free                    ? ""
+                              : holder.trial_id() > 0 ? "Trial " + std::to_string(holder.trial_id())
+                                                      : holder.task_id(),
+                              device_type(slot->device().type()), slot->device().brand()});
+        TRY_ASSIGN(Json value, to_json_with_agent(agent, *slot));
+        list.push_back(std::move(value));
+      }
+    }
+    TRY(output->print(table, [&]() -> Result<Json> { return list; }));
+    return 0;
+  };
+}
+
+}  // namespace
+
+Command slot_command() {
+  return {
+      {"slot", "s"}, "Look at the agents' slots.", {}, {{{"list", "ls"}, "List slots.", declare_list_slots}}};
+}
+
+}  // namespace det::cli

@@ -1,0 +1,136 @@
+// Owns `det trial`.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/download.h"
+#include "cli/experiment_verbs.h"
+#include "cli/logs.h"
+#include "cli/paging.h"
+#include "cli/print.h"
+#include "cli/workloads.h"
+
+namespace det::cli {
+namespace {
+
+struct DescribeFlags {
+  int id = 0;
+  bool metrics = false, summary = false;
+  Output output;
+};
+
+Result<int> describe(Session& session, const DescribeFlags& flags) {
+  TRY_ASSIGN(Client * client, session.client());
+  TRY_ASSIGN(const v1::Trial trial, get_trial(*client, flags.id));
+  TRY_ASSIGN(const auto workloads, get_workloads(*client, flags.id, flags.metrics));
+  if (flags.output.json) {
+    TRY_ASSIGN(Json value, to_json(trial));
+    TRY_ASSIGN(value["workloads"], list_to_json(workloads));
+    print_json(value);
+    return 0;
+  }
+  TRY_ASSIGN(const Json hparams, to_json(trial.hparams()));
+  Table head{
+      {"Experiment ID", "State", "Restarts", "H-Params", "Started", "Ended"},
+      {{std::to_string(trial.experiment_id()), state_text(trial.state()), std::to_string(trial.restarts()),
+        dump_json(hparams), time_text(trial.start_time(), trial.has_start_time()),
+        time_text(trial.end_time(), trial.has_end_time())}}};
+  if (flags.summary) {
+    TRY_ASSIGN(const Json summary, to_json(trial.summary_metrics()));
+    head.columns.emplace_back("Summary Metrics");
+    head.rows.front().push_back(dump_json(summary));
+  }
+  const Table body = workload_table({{flags.id, workloads}}, false);
+  std::cout << (flags.output.csv ? to_csv(head) + "\r\n" + to_csv(body)
+                                 : to_text(head) + "\n" + to_text(body));
+  if (!trial.exit_reason().empty()) std::cout << "\nLast failure: " << printable(trial.exit_reason()) << '\n';
+  return 0;
+}
+
+Action declare_describe_trial(CLI::App& app) {
+  auto flags = std::make_shared<DescribeFlags>();
+  add_id(app, flags->id, "The trial's id.");
+  app.add_flag("--metrics", flags->metrics, "With what each training report said.");
+  app.add_flag("--metrics-summary", flags->summary,
+               "With each metric's count, least, largest and mean value.");
+  flags->output.declare(app);
+  return [=](Session& session) { return describe(session, *flags); };
+}
+
+Action declare_logs(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto flags = std::make_shared<LogFlags>();
+  add_id(app, *id, "The trial's id.");
+  flags->declare(app);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    return print_logs(*client, *id, *flags);
+  };
+}
+
+Action declare_kill(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  add_id(app, *id, "The trial's id.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::KillTrialRequest request;
+    request.set_id(*id);
+    TRY(client->call(&v1::TrialService::Stub::KillTrial, request));
+    std::cout << "Killed trial " << *id << '\n';
+    return 0;
+  };
+}
+
+struct DownloadFlags {
+  int id = 0;
+  bool best = false, latest = false, quiet = false;
+  std::string uuid, directory;
+};
+
+Result<std::string> choose(Client& client, const DownloadFlags& flags) {
+  if (!flags.uuid.empty()) return flags.uuid;
+  TRY_ASSIGN(const v1::Trial trial, get_trial(client, flags.id));
+  const std::string none = "trial " + std::to_string(flags.id) + " has no completed checkpoint";
+  if (flags.best) {
+    TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, trial.experiment_id()));
+    TRY_ASSIGN(auto checkpoints, get_trial_checkpoints(client, flags.id));
+    checkpoints = best_first(std::move(checkpoints), "", smaller_is_better(experiment.config()));
+    if (checkpoints.empty()) return fail(Code::kNotFound, none + " with a validation; try --latest");
+    return checkpoints.front().uuid();
+  }
+  if (trial.latest_checkpoint_uuid().empty()) return fail(Code::kNotFound, none + " yet");
+  return trial.latest_checkpoint_uuid();
+}
+
+Action declare_download(CLI::App& app) {
+  auto flags = std::make_shared<DownloadFlags>();
+  add_id(app, flags->id, "The trial's id.");
+  CLI::Option* best = app.add_flag("--best", flags->best, "The best by the searcher's metric.");
+  CLI::Option* latest =
+      app.add_flag("--latest", flags->latest, "The latest; what is done when nothing is said.");
+  app.add_option("--uuid", flags->uuid, "This one.")->excludes(best)->excludes(latest);
+  best->excludes(latest);
+  app.add_option("-o,--output-dir", flags->directory, "Where the files go; else checkpoints/<uuid>.");
+  app.add_flag("-q,--quiet", flags->quiet, "Print only the directory.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const std::string uuid, choose(*client, *flags));
+    const std::string target = flags->directory.empty() ? "checkpoints/" + uuid : flags->directory;
+    TRY(download_checkpoint(*client, uuid, target));
+    std::cout << (flags->quiet ? target : "Downloaded checkpoint " + uuid + " to " + target) << '\n';
+    return 0;
+  };
+}
+
+}  // namespace
+
+Command trial_command() {
+  return {{"trial", "t"},
+          "Look at trials.",
+          {},
+          {{{"describe"}, "Show a trial with its metrics and checkpoints.", declare_describe_trial},
+           {{"logs"}, "Print a trial's log.", declare_logs},
+           {{"download"}, "Download a checkpoint of a trial.", declare_download},
+           {{"kill"}, "End a trial at once.", declare_kill}}};
+}
+
+}  // namespace det::cli

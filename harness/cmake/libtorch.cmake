@@ -1,0 +1,42 @@
+# Owns finding LibTorch, in this order: CMAKE_PREFIX_PATH, the torch Python package, the system. Gives the target
+# det::torch.
+if(TARGET det::torch)
+  return()
+endif()
+
+# LibTorch's targets ask for one another by name, also from the folders of those who link us.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+if(CMAKE_PREFIX_PATH)
+  find_package(Torch QUIET PATHS ${CMAKE_PREFIX_PATH} NO_DEFAULT_PATH)
+endif()
+set(DET_SYSTEM_TORCH OFF)
+if(NOT Torch_FOUND)
+  execute_process(
+    COMMAND python3 -c "import torch.utils; print(torch.utils.cmake_prefix_path, end='')"
+    OUTPUT_VARIABLE det_python_torch RESULT_VARIABLE det_python_failed ERROR_QUIET)
+  if(det_python_failed EQUAL 0)
+    find_package(Torch QUIET PATHS ${det_python_torch} NO_DEFAULT_PATH)
+  endif()
+endif()
+if(NOT Torch_FOUND)
+  find_package(Torch REQUIRED)
+  set(DET_SYSTEM_TORCH ON)
+endif()
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL OFF)
+message(STATUS "LibTorch ${Torch_VERSION}: ${TORCH_INSTALL_PREFIX}")
+
+add_library(det::torch INTERFACE IMPORTED GLOBAL)
+target_link_libraries(det::torch INTERFACE ${TORCH_LIBRARIES})
+separate_arguments(det_torch_flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(det::torch INTERFACE ${det_torch_flags})
+target_include_directories(det::torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+# Debian's LibTorch takes whatever libblas.so.3 is; the reference one is eight to thirty times slower than OpenBLAS.
+# Named directly, OpenBLAS comes first in the order of symbols.
+if(DET_SYSTEM_TORCH)
+  find_library(DET_OPENBLAS openblas)
+  if(DET_OPENBLAS)
+    target_link_libraries(det::torch INTERFACE -Wl,--push-state,--no-as-needed ${DET_OPENBLAS} -Wl,--pop-state)
+  else()
+    message(WARNING "OpenBLAS not found (libopenblas-openmp-dev): training on the CPU will be several times slower")
+  endif()
+endif()

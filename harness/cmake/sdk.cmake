@@ -1,0 +1,52 @@
+# Owns what a machine needs to compile trials: share/det/model_build.json (read by det-agent), the headers, and the CMake
+# package `det` for programs of their own.
+# Equal ids: a shared object compiled by one build of det runs in the other.
+file(GLOB det_public_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/include/det/*.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${det_public_headers})
+set(det_sdk "${PROJECT_VERSION} torch ${Torch_VERSION} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${TORCH_CXX_FLAGS}")
+foreach(header ${det_public_headers})
+  file(SHA256 ${header} digest)
+  string(APPEND det_sdk " ${digest}")
+endforeach()
+string(SHA256 DET_SDK_ID "${det_sdk}")
+
+# A JSON list of strings.
+function(det_json_list out)
+  list(TRANSFORM ARGN PREPEND "\"" OUTPUT_VARIABLE quoted)
+  list(TRANSFORM quoted APPEND "\"")
+  list(JOIN quoted ", " text)
+  set(${out} "[${text}]" PARENT_SCOPE)
+endfunction()
+
+# Writes model_build.json to `path` for a det whose headers and libraries are in the given folders.
+function(det_write_model_build path include_dir lib_dir)
+  get_target_property(json_dirs nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
+  set(system_dirs ${TORCH_INCLUDE_DIRS} ${json_dirs})
+  list(REMOVE_ITEM system_dirs ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
+  list(REMOVE_DUPLICATES system_dirs)
+  det_json_list(DET_INCLUDE_DIRS ${include_dir} ${system_dirs})
+  separate_arguments(torch_flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
+  det_json_list(DET_CXX_FLAGS -std=c++20 -O2 -fPIC -Wall ${torch_flags})
+  set(torch_dir)
+  if(NOT DET_SYSTEM_TORCH)
+    set(torch_dir -L${TORCH_INSTALL_PREFIX}/lib -Wl,-rpath,${TORCH_INSTALL_PREFIX}/lib)
+  endif()
+  det_json_list(DET_LINK_FLAGS -shared -Wl,--no-undefined -L${lib_dir} -Wl,-rpath,${lib_dir} -ldet
+    ${torch_dir} -ltorch -ltorch_cpu -lc10)
+  configure_file(${PROJECT_SOURCE_DIR}/harness/cmake/model_build.json.in ${path} @ONLY)
+endfunction()
+
+det_write_model_build(${CMAKE_BINARY_DIR}/share/det/model_build.json
+  ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+det_write_model_build(${CMAKE_CURRENT_BINARY_DIR}/model_build.json
+  ${CMAKE_INSTALL_FULL_INCLUDEDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+
+install(TARGETS det_harness EXPORT det)
+install(TARGETS det-harness det-launch)
+if(TARGET det_cluster)
+  install(TARGETS det_cluster)
+endif()
+install(FILES ${det_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/det)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/model_build.json DESTINATION ${CMAKE_INSTALL_DATADIR}/det)
+install(EXPORT det NAMESPACE det:: FILE detTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det)
+install(FILES cmake/detConfig.cmake cmake/libtorch.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det)

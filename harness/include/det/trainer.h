@@ -1,0 +1,92 @@
+// Owns Trainer::fit: how long to train, and when to report, validate and save.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "det/context.h"
+#include "det/trial.h"
+
+namespace det {
+
+/// A length of training. Records are made batches by the global batch size, epochs by the training loader.
+struct Length {
+  enum class Unit { kBatches, kEpochs, kRecords };
+  Unit unit = Unit::kBatches;
+  int64_t count = 0;
+};
+struct Batches : Length {
+  explicit Batches(int64_t count) : Length{Unit::kBatches, count} {}
+};
+struct Epochs : Length {
+  explicit Epochs(int64_t count) : Length{Unit::kEpochs, count} {}
+};
+struct Records : Length {
+  explicit Records(int64_t count) : Length{Unit::kRecords, count} {}
+};
+
+/// What a validation does about checkpoints. Those of checkpoint_period, of a pause and of the end are made anyway.
+enum class CheckpointPolicy {
+  kBest,  ///< save when the searcher's metric is the best of this trial so far; without a searcher as kAll
+  kAll,
+  kNone,
+};
+
+/// Absent periods mean never. With `entrypoint: model_def:Class` all of it comes from the experiment configuration.
+struct FitOptions {
+  std::optional<Length> max_length;  ///< absent: searcher.max_length of the configuration
+  std::optional<Length> checkpoint_period;
+  std::optional<Length> validation_period;
+  Length reporting_period = Batches(100);  ///< training metrics and progress
+  CheckpointPolicy checkpoint_policy = CheckpointPolicy::kBest;
+  /// Where to start: a checkpoint's directory, its uuid in the checkpoint storage, or "latest" for the newest complete
+  /// one there. Absent: on a cluster what the cluster says, else from the beginning.
+  std::optional<std::string> latest_checkpoint;
+  bool step_zero_validation = false;  ///< validate once before the first batch
+  bool test_mode = false;             ///< train, validate and save one batch, then leave
+};
+
+struct FitResult {
+  enum class Reason { kCompleted, kStopRequested, kPreempted };
+  Reason reason = Reason::kCompleted;
+  int64_t batches_trained = 0;
+  std::map<std::string, double> validation_metrics;  ///< of the last validation of this call; may be empty
+  std::string checkpoint;                            ///< directory of the newest checkpoint; "" when none was made
+};
+
+/// Trains a trial. The same call works in a script and on a cluster; there it reports to the master, and leaves early
+/// with kPreempted and a checkpoint when the cluster wants the slots back: the script should then return.
+class Trainer {
+ public:
+  Trainer(Trial& trial, TrialContext& context) : trial_(trial), context_(context) {}
+
+  /// At a batch where several things are due the order is: training metrics, validation, checkpoint, progress. At the
+  /// end validates and saves what has not been validated or saved. Once per Trainer.
+  /// Throws std::invalid_argument for options that cannot work, std::runtime_error for a checkpoint that cannot be
+  /// read or written, and whatever the trial throws.
+  FitResult fit(const FitOptions& options = {});
+
+ private:
+  Trial& trial_;
+  TrialContext& context_;
+};
+
+/// The options an experiment configuration asks for: searcher.max_length / max_time / max_steps,
+/// min_validation_period, min_checkpoint_period, scheduling_unit, checkpoint_policy, perform_initial_validation.
+FitOptions fit_options(const Json& experiment_config);
+
+struct RunOptions {
+  std::string config_file;       ///< an experiment configuration in YAML; not read on a cluster
+  std::string model_dir;         ///< copied into checkpoints as code/; "" for none
+  std::string checkpoint_dir;    ///< without a cluster; "" is the configuration's storage, else ./checkpoints
+};
+
+/// The top of a training program: makes the context (from the cluster's environment when there is one), calls `body`,
+/// and turns how it ended into main's exit code. An exception is printed, named, and is 1. Sets up threads
+/// (OMP_NUM_THREADS) and memory for training.
+int run(const std::function<void(TrialContext&)>& body, const RunOptions& options = {});
+
+}  // namespace det

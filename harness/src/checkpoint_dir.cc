@@ -1,0 +1,197 @@
+// Owns checkpoints as directories.
+#include "checkpoint_dir.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/json.h"
+
+namespace det {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kManifest[] = "manifest.json";
+constexpr char kPartial[] = ".partial";
+constexpr std::int64_t kManifestLimit = 16 << 20;
+
+Status sync_file(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || ::fsync(file.get()) != 0) return fail_errno(path);
+  return {};
+}
+
+/// Relative paths of the regular files below `root`, sorted; every directory is made durable on the way.
+Result<std::vector<std::string>> list_and_sync(const std::string& root) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator walk(root, error), end;
+  for (; !error && walk != end; walk.increment(error)) {
+    if (walk->is_directory()) {
+      TRY(sync_directory(walk->path().string()));
+    } else {
+      TRY(sync_file(walk->path().string()));
+      files.push_back(fs::relative(walk->path(), root).string());
+    }
+  }
+  if (error) return fail(Code::kUnavailable, root + ": " + error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<Json> read_manifest(const std::string& directory) {
+  TRY_ASSIGN(const std::string text, read_file(directory + "/" + kManifest, kManifestLimit));
+  auto manifest = parse_json(text, {.bytes = static_cast<std::size_t>(kManifestLimit)});
+  if (!manifest || !manifest->is_object() || !manifest->contains("files") || !(*manifest)["files"].is_object()) {
+    return fail(Code::kDataLoss, directory + ": manifest.json is damaged");
+  }
+  return manifest;
+}
+
+Status verify_file(const std::string& directory, const std::string& path, const Json& entry) {
+  const std::string file = directory + "/" + path;
+  const auto damaged = [&](const std::string& how) {
+    return fail(Code::kDataLoss, "checkpoint " + directory + ": " + path + " " + how);
+  };
+  const fs::path relative(path);
+  if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end()) {
+    return damaged("leads out of the checkpoint");
+  }
+  if (!entry.is_object() || !entry.contains("size") || !entry["size"].is_number_integer() ||
+      !entry.contains("sha256") || !entry["sha256"].is_string()) {
+    return damaged("has no size and digest in the manifest");
+  }
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  if (error) return damaged("is missing");
+  if (size != entry["size"].get<std::uint64_t>()) {
+    return damaged("has " + std::to_string(size) + " bytes, not " + entry["size"].dump());
+  }
+  TRY_ASSIGN(const std::string digest, sha256_file(file));
+  if (digest != entry["sha256"].get<std::string>()) return damaged("is damaged: its SHA-256 is not the manifest's");
+  return {};
+}
+
+/// Steps trained, as metadata.json says; -1 when it cannot be read.
+std::int64_t steps_of(const std::string& directory) {
+  const auto text = read_file(directory + "/metadata.json", 1 << 20);
+  if (!text) return -1;
+  const auto metadata = parse_json(*text);
+  if (!metadata || !metadata->is_object()) return -1;
+  const Json* steps = find_path(*metadata, "steps_completed");
+  return steps != nullptr && steps->is_number_integer() ? steps->get<std::int64_t>() : -1;
+}
+
+}  // namespace
+
+Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid) {
+  const std::string complete = storage + "/" + uuid;
+  TRY(remove_tree(complete + kPartial));
+  TRY(make_directories(complete + kPartial));
+  return CheckpointWriter(complete + kPartial, complete);
+}
+
+CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
+    : partial_(std::exchange(other.partial_, {})), complete_(std::move(other.complete_)) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (!partial_.empty()) (void)remove_tree(partial_);
+}
+
+Status CheckpointWriter::write(const std::string& path, std::string_view content) {
+  UniqueFd file(::open((partial_ + "/" + path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) return fail_errno(partial_ + "/" + path);
+  return write_all(file.get(), content);
+}
+
+Status CheckpointWriter::copy(const std::string& directory, const std::vector<std::string>& files,
+                              const std::string& path) {
+  for (const std::string& file : files) {
+    const fs::path target = fs::path(partial_) / path / file;
+    std::error_code error;
+    fs::create_directories(target.parent_path(), error);
+    if (!error) fs::copy_file(fs::path(directory) / file, target, error);
+    if (error && error != std::errc::no_such_file_or_directory) {
+      return fail(Code::kUnavailable, "copying " + file + " into the checkpoint: " + error.message());
+    }
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
+  TRY_ASSIGN(const std::vector<std::string> files, list_and_sync(partial_));
+  Json entries = Json::object();
+  std::map<std::string, std::int64_t> resources;
+  for (const std::string& path : files) {
+    const std::string file = partial_ + "/" + path;
+    const auto size = static_cast<std::int64_t>(fs::file_size(file));
+    TRY_ASSIGN(std::string digest, sha256_file(file));
+    entries[path] = {{"size", size}, {"sha256", std::move(digest)}};
+    resources[path] = size;
+  }
+  const std::string manifest = dump_json({{"format", 1}, {"files", std::move(entries)}}, 1);
+  TRY(write_file_atomic(partial_ + "/" + kManifest, manifest));
+  resources[kManifest] = static_cast<std::int64_t>(manifest.size());
+  TRY(sync_directory(partial_));
+  if (::rename(partial_.c_str(), complete_.c_str()) != 0) return fail_errno(complete_);
+  partial_.clear();
+  TRY(sync_directory(fs::path(complete_).parent_path().string()));
+  return resources;
+}
+
+std::vector<std::string> list_files(const std::string& directory, const std::string& except) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator walk(directory, error), end;
+  for (; !error && walk != end; walk.increment(error)) {
+    std::error_code ignored;
+    const fs::file_status status = walk->symlink_status(ignored);
+    if (walk->path().filename().string().front() == '.' || fs::equivalent(walk->path(), except, ignored)) {
+      walk.disable_recursion_pending();
+    } else if (fs::is_regular_file(status)) {
+      files.push_back(fs::relative(walk->path(), directory, ignored).string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Status verify_checkpoint(const std::string& directory) {
+  if (!path_exists(directory + "/" + kManifest)) {
+    return fail(Code::kNotFound, "no complete checkpoint at " + directory + " (it has no manifest.json)");
+  }
+  TRY_ASSIGN(const Json manifest, read_manifest(directory));
+  for (const auto& [path, entry] : manifest["files"].items()) TRY(verify_file(directory, path, entry));
+  return {};
+}
+
+std::optional<std::string> find_latest_checkpoint(const std::string& storage) {
+  std::vector<std::tuple<std::int64_t, fs::file_time_type, std::string>> candidates;
+  std::error_code error;
+  for (fs::directory_iterator walk(storage, error), end; !error && walk != end; walk.increment(error)) {
+    const std::string directory = walk->path().string();
+    const std::string manifest = directory + "/" + kManifest;
+    if (directory.ends_with(kPartial) || !path_exists(manifest)) continue;
+    std::error_code no_time;
+    candidates.emplace_back(steps_of(directory), fs::last_write_time(manifest, no_time), directory);
+  }
+  std::sort(candidates.rbegin(), candidates.rend());
+  for (const auto& [steps, time, directory] : candidates) {
+    const Status good = verify_checkpoint(directory);
+    if (good) return directory;
+    std::fprintf(stderr, "warning: skipped: %s\n", good.error().message.c_str());
+  }
+  return std::nullopt;
+}
+
+}  // namespace det

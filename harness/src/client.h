@@ -1,0 +1,79 @@
+// Owns how training speaks to whoever runs it. Standard library and JSON only: no LibTorch, no protobuf. Two
+// implementations, chosen once: client_local (prints) and client_cluster (a stream to the master).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/json.h"
+
+namespace det {
+
+/// How a training program ends, beyond 0 and 1.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailed = 1,
+  kExitStaleRun = 80,  ///< the master runs this trial elsewhere by now
+};
+
+/// Who this process is and what it shall train.
+struct TrialInfo {
+  std::int64_t experiment_id = 0;
+  std::int64_t trial_id = 0;
+  std::int32_t run = 0;
+  std::int64_t seed = 0;
+  Json hparams = Json::object();
+  Json experiment_config = Json::object();
+  std::string latest_checkpoint;  ///< uuid; "" for none
+  std::string checkpoint_dir;     ///< where checkpoints lie, one folder a uuid
+  std::string model_dir;          ///< "" for none
+  bool on_cluster = false;
+};
+
+/// A checkpoint whose files are all on disk.
+struct CheckpointRecord {
+  std::string uuid;
+  std::int64_t steps_completed = 0;
+  std::map<std::string, std::int64_t> resources;  ///< path → bytes
+  Json metadata = Json::object();
+};
+
+/// Reports take effect in the order made, and each once however often it is sent. Reporting does not wait for the
+/// network; it blocks only when the spool is full. Used by the training thread; should_preempt by any.
+class Client {
+ public:
+  virtual ~Client() = default;
+  virtual void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) = 0;
+  virtual void report_progress(double progress, std::int64_t steps_completed) = 0;
+  virtual void report_checkpoint(const CheckpointRecord& record) = 0;
+  /// The trial's hyperparameters cannot work.
+  virtual void report_invalid_hp() = 0;
+  /// The slots are wanted back: save at the next batch boundary and leave. Cheap: asked every batch.
+  virtual bool should_preempt() const = 0;
+  /// The checkpoint is saved and this process leaves.
+  virtual void acknowledge_preemption() = 0;
+  /// Waits until every report is durable; false when `timeout` passed before.
+  virtual bool flush(std::chrono::seconds timeout) = 0;
+};
+
+/// Prints reports, a line each. SIGINT and SIGTERM ask for preemption (the second one kills).
+std::unique_ptr<Client> make_local_client();
+
+/// Where and as whom the cluster client reports.
+struct ClusterAddress {
+  std::string master;  ///< host:port
+  std::string allocation_id;
+  std::string session_token;
+  std::int32_t trial_id = 0;
+  std::int32_t run = 0;
+};
+
+}  // namespace det
+
+/// Exported by libdet_cluster.so; the caller owns the client.
+extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address);
+using DetMakeClusterClient = det::Client* (*)(const det::ClusterAddress*);

@@ -1,0 +1,319 @@
+// Owns the client of a trial on a cluster: one bidirectional stream to the master, kept alive for ever. This file and
+// what it links are libdet_cluster.so, which the training side loads apart; it must never see LibTorch.
+//
+//   training thread ── queue ──> reporter thread: spool (unacknowledged, in order) ──> stream
+//                                reporter thread <── acknowledgements, preemption ──── stream
+//
+// A stream:  start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait → start
+#include <google/protobuf/util/time_util.h>
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/queue.h"
+#include "base/random.h"
+#include "client.h"
+#include "det/v1/harness.grpc.pb.h"
+
+namespace det {
+namespace {
+
+constexpr std::int64_t kSpoolBytes = 64 << 20;
+constexpr std::size_t kSpoolReports = 1 << 20;
+constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
+/// Not below what servers forbid by default (one ping in five minutes without data).
+constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
+
+struct Entry {
+  v1::HarnessMessage message;
+  std::int64_t sequence = 0;
+  std::int64_t bytes = 0;
+};
+
+/// What a completion is of; passed through gRPC as a tag.
+enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry };
+void* tag(Event event) { return reinterpret_cast<void*>(event); }
+
+std::string without_scheme(const std::string& master) {
+  const std::size_t scheme = master.find("://");
+  return scheme == std::string::npos ? master : master.substr(scheme + 3);
+}
+
+std::unique_ptr<v1::HarnessService::Stub> make_stub(const std::string& master) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstWaitMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kFirstWaitMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestWaitMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  return v1::HarnessService::NewStub(
+      grpc::CreateCustomChannel(without_scheme(master), grpc::InsecureChannelCredentials(), arguments));
+}
+
+/// The reporter thread's side: owns the spool and the stream. Everything here runs on that thread, but for what is
+/// marked.
+class Reporter {
+ public:
+  explicit Reporter(const ClusterAddress& address)
+      : address_(address), stub_(make_stub(address.master)), random_{static_cast<std::uint64_t>(::getpid()), 0} {
+    connect();
+    thread_ = std::thread([this] { run(); });
+  }
+  /// Training thread. Drops what is not acknowledged; flush first.
+  ~Reporter() {
+    stopping_ = true;
+    wake();
+    thread_.join();
+  }
+
+  /// Training thread. Waits while the spool is full.
+  void add(v1::Report report) {
+    Entry entry;
+    entry.sequence = ++last_sequence_;
+    report.set_sequence(entry.sequence);
+    *report.mutable_time() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(wall_now().micros);
+    *entry.message.mutable_report() = std::move(report);
+    entry.bytes = static_cast<std::int64_t>(entry.message.ByteSizeLong());
+    while (spooled_ > kSpoolBytes) (void)acknowledgements_.pop_batch(1, std::chrono::seconds(1));
+    spooled_ += entry.bytes;
+    (void)queue_.push(std::move(entry));
+    wake();
+  }
+  /// Training thread.
+  bool flush(std::chrono::seconds timeout) {
+    const MonoTime deadline = mono_now() + timeout;
+    while (acknowledged_ < last_sequence_) {
+      const Duration left = deadline - mono_now();
+      if (left.count() <= 0) return false;
+      (void)acknowledgements_.pop_batch(1, left);
+    }
+    return true;
+  }
+  /// Any thread.
+  bool preempted() const { return preempted_.load(std::memory_order_relaxed); }
+
+ private:
+  /// Any thread. The alarm is set by whoever turns awake_ on, so never by two at once.
+  void wake() {
+    if (!awake_.exchange(true)) wake_alarm_.Set(&events_, gpr_inf_past(GPR_CLOCK_REALTIME), tag(kWake));
+  }
+
+  void run() {
+    void* event = nullptr;
+    bool ok = false;
+    while (events_.Next(&event, &ok)) handle(static_cast<Event>(reinterpret_cast<std::intptr_t>(event)), ok);
+  }
+
+  void handle(Event event, bool ok) {
+    switch (event) {
+      case kStarted:
+        --outstanding_;
+        ok && !failed_ ? attach() : give_up();
+        break;
+      case kRead:
+        --outstanding_;
+        ok && !failed_ ? receive() : give_up();
+        break;
+      case kWrote:
+        --outstanding_;
+        writing_ = false;
+        ok && !failed_ ? send_next() : give_up();
+        break;
+      case kFinished: finished(); break;
+      case kWake:
+        awake_ = false;
+        if (stopping_) {
+          stop();
+        } else {
+          send_next();
+        }
+        break;
+      case kRetry:
+        waiting_ = false;
+        stopping_ ? events_.Shutdown() : connect();
+        break;
+    }
+  }
+
+  void connect() {
+    context_ = std::make_unique<grpc::ClientContext>();
+    context_->AddMetadata("x-allocation-token", "Bearer " + address_.session_token);
+    attached_ = writing_ = failed_ = false;
+    next_ = 0;
+    outstanding_ = 1;
+    stream_ = stub_->AsyncSession(context_.get(), &events_, tag(kStarted));
+  }
+
+  void attach() {
+    v1::HarnessMessage message;
+    message.mutable_attach()->set_trial_id(address_.trial_id);
+    message.mutable_attach()->set_run(address_.run);
+    message.mutable_attach()->set_allocation_id(address_.allocation_id);
+    write(message);
+    read();
+  }
+  void write(const v1::HarnessMessage& message) {
+    writing_ = true;
+    ++outstanding_;
+    stream_->Write(message, tag(kWrote));
+  }
+  void read() {
+    ++outstanding_;
+    stream_->Read(&incoming_, tag(kRead));
+  }
+
+  void receive() {
+    if (incoming_.has_attached()) {
+      attached_ = true;
+      wait_ms_ = kFirstWaitMs;
+      if (told_outage_) std::fprintf(stderr, "the master is back; reports go on\n");
+      told_outage_ = false;
+      if (incoming_.attached().preempt()) preempted_ = true;
+      acknowledge(incoming_.attached().acknowledged_sequence());
+    } else if (incoming_.has_acknowledged()) {
+      acknowledge(incoming_.acknowledged().sequence());
+    } else if (incoming_.has_preempt()) {
+      preempted_ = true;
+    }
+    read();
+    send_next();
+  }
+
+  void acknowledge(std::int64_t sequence) {
+    while (!spool_.empty() && spool_.front().sequence <= sequence) {
+      spooled_ -= spool_.front().bytes;
+      acknowledged_ = spool_.front().sequence;
+      spool_.pop_front();
+      if (next_ > 0) --next_;
+    }
+    (void)acknowledgements_.try_push(true);
+  }
+
+  void send_next() {
+    for (Entry& entry : queue_.pop_batch(kSpoolReports, std::chrono::seconds(0))) spool_.push_back(std::move(entry));
+    if (attached_ && !writing_ && !failed_ && next_ < spool_.size()) write(spool_[next_++].message);
+  }
+
+  /// The stream is broken: wait for what is under way, then ask why.
+  void give_up() {
+    failed_ = true;
+    if (outstanding_ == 0) stream_->Finish(&status_, tag(kFinished));
+  }
+
+  void finished() {
+    if (status_.error_code() == grpc::StatusCode::ABORTED) {
+      std::fprintf(stderr, "error: the master runs this trial elsewhere by now (%s); this process leaves\n",
+                   status_.error_message().c_str());
+      std::_Exit(kExitStaleRun);
+    }
+    stream_.reset();
+    if (stopping_) {
+      events_.Shutdown();
+      return;
+    }
+    if (!told_outage_ && !status_.ok()) {
+      std::fprintf(stderr, "warning: the master does not answer (%s); training goes on, reports are kept\n",
+                   status_.error_message().c_str());
+      told_outage_ = true;
+    }
+    const auto wait = static_cast<std::int64_t>(wait_ms_ * (0.5 + random_.uniform()));
+    wait_ms_ = std::min(wait_ms_ * 2, kLongestWaitMs);
+    waiting_ = true;
+    retry_alarm_.Set(&events_, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)),
+                     tag(kRetry));
+  }
+
+  void stop() {
+    if (waiting_) {
+      retry_alarm_.Cancel();
+    } else {
+      context_->TryCancel();
+    }
+  }
+
+  const ClusterAddress address_;
+  std::unique_ptr<v1::HarnessService::Stub> stub_;
+  grpc::CompletionQueue events_;
+  Random random_;
+
+  // Between the threads.
+  Queue<Entry> queue_{kSpoolReports};
+  Queue<bool> acknowledgements_{1};  // a nudge for who waits
+  std::atomic<std::int64_t> spooled_{0}, acknowledged_{0};
+  std::atomic<bool> preempted_{false}, stopping_{false}, awake_{false};
+  grpc::Alarm wake_alarm_;
+  std::int64_t last_sequence_ = 0;  // of the training thread
+
+  // Of the reporter thread.
+  std::deque<Entry> spool_;
+  std::size_t next_ = 0;  // the first of spool_ that this stream has not sent
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream_;
+  v1::MasterMessage incoming_;
+  grpc::Status status_;
+  grpc::Alarm retry_alarm_;
+  int outstanding_ = 0, wait_ms_ = kFirstWaitMs;
+  bool attached_ = false, writing_ = false, failed_ = false, waiting_ = false, told_outage_ = false;
+  std::thread thread_;
+};
+
+class ClusterClient final : public Client {
+ public:
+  explicit ClusterClient(const ClusterAddress& address) : reporter_(address) {}
+
+  void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
+    v1::Report report;
+    report.mutable_metrics()->set_group(group);
+    report.mutable_metrics()->set_steps_completed(steps_completed);
+    report.mutable_metrics()->set_metrics(dump_json(metrics));
+    reporter_.add(std::move(report));
+  }
+  void report_progress(double progress, std::int64_t steps_completed) override {
+    v1::Report report;
+    report.mutable_progress()->set_progress(progress);
+    report.mutable_progress()->set_steps_completed(steps_completed);
+    reporter_.add(std::move(report));
+  }
+  void report_checkpoint(const CheckpointRecord& record) override {
+    v1::Report report;
+    v1::CheckpointReport& checkpoint = *report.mutable_checkpoint();
+    checkpoint.set_uuid(record.uuid);
+    checkpoint.set_steps_completed(record.steps_completed);
+    for (const auto& [path, bytes] : record.resources) (*checkpoint.mutable_resources())[path] = bytes;
+    checkpoint.set_metadata(dump_json(record.metadata));
+    reporter_.add(std::move(report));
+  }
+  void report_invalid_hp() override {
+    v1::Report report;
+    report.mutable_invalid_hp();
+    reporter_.add(std::move(report));
+  }
+  bool should_preempt() const override { return reporter_.preempted(); }
+  void acknowledge_preemption() override {
+    v1::Report report;
+    report.mutable_preemption_acknowledged();
+    reporter_.add(std::move(report));
+  }
+  bool flush(std::chrono::seconds timeout) override { return reporter_.flush(timeout); }
+
+ private:
+  Reporter reporter_;
+};
+
+}  // namespace
+}  // namespace det
+
+extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address) {
+  return new det::ClusterClient(*address);
+}

@@ -1,0 +1,118 @@
+// Owns what a fit is asked to do: from its options, from the experiment configuration.
+#include "fit_options.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "base/json.h"
+
+namespace det {
+namespace {
+
+constexpr std::int64_t kDefaultSchedulingUnit = 100;
+
+/// `{batches: n}`, `{records: n}`, `{epochs: n}` or n batches; nothing when absent or 0.
+std::optional<Length> read_length(const Json& config, const std::string& path) {
+  const Json* value = find_path(config, path);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  const auto refuse = [&]() {
+    throw std::invalid_argument(path + ": expected {batches: n}, {records: n} or {epochs: n}, got " +
+                                dump_json(*value));
+  };
+  Length length;
+  if (value->is_number_integer()) {
+    length.count = value->get<std::int64_t>();
+  } else {
+    if (!value->is_object() || value->size() != 1 || !value->begin()->is_number_integer()) refuse();
+    const std::string& unit = value->begin().key();
+    if (unit != "batches" && unit != "epochs" && unit != "records") refuse();
+    length.unit = unit == "batches"  ? Length::Unit::kBatches
+                  : unit == "epochs" ? Length::Unit::kEpochs
+                                     : Length::Unit::kRecords;
+    length.count = value->begin()->get<std::int64_t>();
+  }
+  if (length.count < 1) return std::nullopt;
+  return length;
+}
+
+std::int64_t read_count(const Json& config, const std::string& path, std::int64_t otherwise) {
+  const Json* value = find_path(config, path);
+  if (value == nullptr || value->is_null()) return otherwise;
+  if (!value->is_number_integer()) throw std::invalid_argument(path + ": expected a whole number");
+  return value->get<std::int64_t>();
+}
+
+std::optional<Length> read_max_length(const Json& config, std::int64_t scheduling_unit) {
+  if (auto length = read_length(config, "searcher.max_length")) return length;
+  if (const std::int64_t steps = read_count(config, "searcher.max_steps", 0); steps > 0) {
+    return Batches(steps * scheduling_unit);
+  }
+  const std::int64_t time = read_count(config, "searcher.max_time", 0);
+  const Json* metric = find_path(config, "searcher.time_metric");
+  if (time < 1 || metric == nullptr) return std::nullopt;
+  if (*metric == "batches") return Batches(time);
+  if (*metric == "epochs") return Epochs(time);
+  return std::nullopt;
+}
+
+}  // namespace
+
+FitOptions fit_options(const Json& config) {
+  FitOptions options;
+  const std::int64_t unit = read_count(config, "scheduling_unit", kDefaultSchedulingUnit);
+  options.reporting_period = Batches(unit);
+  options.max_length = read_max_length(config, unit);
+  options.validation_period = read_length(config, "min_validation_period");
+  options.checkpoint_period = read_length(config, "min_checkpoint_period");
+  if (const Json* initial = find_path(config, "perform_initial_validation"); initial != nullptr) {
+    options.step_zero_validation = initial->is_boolean() && initial->get<bool>();
+  }
+  const Json* policy = find_path(config, "checkpoint_policy");
+  if (policy != nullptr && !policy->is_null()) {
+    if (*policy == "best") {
+      options.checkpoint_policy = CheckpointPolicy::kBest;
+    } else if (*policy == "all") {
+      options.checkpoint_policy = CheckpointPolicy::kAll;
+    } else if (*policy == "none") {
+      options.checkpoint_policy = CheckpointPolicy::kNone;
+    } else {
+      throw std::invalid_argument("checkpoint_policy: expected best, all or none, got " + dump_json(*policy));
+    }
+  }
+  return options;
+}
+
+std::int64_t in_batches(const Length& length, const std::string& option, std::int64_t batches_per_epoch,
+                        const TrialContext& context) {
+  if (length.count < 1) throw std::invalid_argument("fit: " + option + " must be at least 1");
+  switch (length.unit) {
+    case Length::Unit::kBatches: return length.count;
+    case Length::Unit::kEpochs: return length.count * batches_per_epoch;
+    case Length::Unit::kRecords: break;
+  }
+  return std::max<std::int64_t>(length.count / context.get_global_batch_size(), 1);
+}
+
+Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const TrialContext& context) {
+  if (options.test_mode) return {.length = 1, .reporting = 1};
+  const auto batches = [&](const Length& length, const char* option) {
+    return in_batches(length, option, batches_per_epoch, context);
+  };
+  const std::optional<Length> length = options.max_length
+                                           ? options.max_length
+                                           : fit_options(context.get_experiment_config()).max_length;
+  if (!length) {
+    throw std::invalid_argument(
+        "fit: how long to train is unknown; give max_length, e.g. {.max_length = det::Epochs(1)}, or "
+        "searcher.max_length in the configuration");
+  }
+  Plan plan;
+  plan.length = batches(*length, "max_length");
+  plan.reporting = batches(options.reporting_period, "reporting_period");
+  if (options.validation_period) plan.validation = batches(*options.validation_period, "validation_period");
+  if (options.checkpoint_period) plan.checkpoint = batches(*options.checkpoint_period, "checkpoint_period");
+  return plan;
+}
+
+}  // namespace det

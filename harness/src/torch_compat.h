@@ -1,0 +1,36 @@
+// Owns every difference between LibTorch versions (1.13 and 2.x). No other file may ask for the version.
+#pragma once
+
+#include <torch/optim/optimizer.h>
+#include <torch/types.h>
+#include <torch/version.h>
+
+#include <sstream>
+#include <string>
+#include <type_traits>
+
+namespace det::compat {
+
+/// The key under which an optimizer keeps a parameter's state: the address as text in 1.13, as a pointer in 2.x.
+template <typename Optimizer>
+auto state_key(Optimizer& optimizer, const torch::Tensor& parameter) {
+  using Key = typename std::decay_t<decltype(optimizer.state())>::key_type;
+  if constexpr (std::is_same_v<Key, std::string>) {
+    std::ostringstream text;
+    text << parameter.unsafeGetTensorImpl();
+    return text.str();
+  } else {
+    return static_cast<Key>(parameter.unsafeGetTensorImpl());
+  }
+}
+
+/// "[64, 10]", for messages.
+inline std::string shape_text(const torch::Tensor& tensor) {
+  std::string text = "[";
+  for (int64_t i = 0; i < tensor.dim(); ++i) text += (i > 0 ? ", " : "") + std::to_string(tensor.size(i));
+  return text + "]";
+}
+
+inline std::string torch_version() { return TORCH_VERSION; }
+
+}  // namespace det::compat

@@ -1,0 +1,146 @@
+// Owns finding out who this process is.
+#include "trial_info.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/yaml.h"
+
+namespace det {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Result<std::int64_t> number(const char* name) {
+  const std::string text = variable(name);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    return fail(Code::kInvalidArgument, std::string(name) + ": expected a number, got \"" + text + "\"");
+  }
+  return value;
+}
+
+Result<Json> object(const char* name) {
+  auto value = parse_json(variable(name));
+  if (!value) return fail(Code::kInvalidArgument, std::string(name) + ": " + value.error().message);
+  if (!value->is_object()) return fail(Code::kInvalidArgument, std::string(name) + ": expected a JSON object");
+  return value;
+}
+
+std::string text_at(const Json& config, std::string_view path) {
+  const Json* value = find_path(config, path);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+}
+
+/// The directory behind `checkpoint_storage`; "" when the configuration has none.
+Result<std::string> storage_directory(const Json& config) {
+  const Json* storage = find_path(config, "checkpoint_storage");
+  if (storage == nullptr || storage->is_null()) return std::string();
+  const std::string type = text_at(config, "checkpoint_storage.type");
+  if (type == "directory") return text_at(config, "checkpoint_storage.container_path");
+  if (type == "shared_fs") {
+    const std::filesystem::path host = text_at(config, "checkpoint_storage.host_path");
+    return (host / text_at(config, "checkpoint_storage.storage_path")).string();
+  }
+  return fail(Code::kUnimplemented, "checkpoint_storage.type: \"" + type +
+                                        "\" cannot be written by this harness; use shared_fs or directory");
+}
+
+Status resolve_hparams(const Json& declared, const std::string& prefix, Json& out) {
+  for (const auto& [name, value] : declared.items()) {
+    const std::string path = prefix + name;
+    const bool typed = value.is_object() && value.contains("type") && value["type"].is_string();
+    if (typed && value["type"] == "const" && value.contains("val")) {
+      out[name] = value["val"];
+    } else if (typed) {
+      return fail(Code::kInvalidArgument, "hyperparameters." + path + ": a range of type \"" +
+                                              value["type"].get<std::string>() +
+                                              "\" needs a search on a cluster; without one give a value");
+    } else if (value.is_object()) {
+      out[name] = Json::object();
+      TRY(resolve_hparams(value, path + ".", out[name]));
+    } else {
+      out[name] = value;
+    }
+  }
+  return {};
+}
+
+/// libdet_cluster.so lies beside the library this function is in.
+std::string cluster_library() {
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<void*>(&cluster_library), &self) == 0) return "libdet_cluster.so";
+  return (std::filesystem::path(self.dli_fname).parent_path() / "libdet_cluster.so").string();
+}
+
+}  // namespace
+
+bool on_cluster() { return !variable("DET_MASTER").empty() && !variable("DET_ALLOCATION_ID").empty(); }
+
+Result<TrialInfo> cluster_trial_info() {
+  TrialInfo info;
+  info.on_cluster = true;
+  TRY_ASSIGN(info.experiment_id, number("DET_EXPERIMENT_ID"));
+  TRY_ASSIGN(info.trial_id, number("DET_TRIAL_ID"));
+  TRY_ASSIGN(const std::int64_t run, number("DET_TRIAL_RUN_ID"));
+  info.run = static_cast<std::int32_t>(run);
+  TRY_ASSIGN(info.seed, number("DET_TRIAL_SEED"));
+  TRY_ASSIGN(info.experiment_config, object("DET_EXPERIMENT_CONFIG"));
+  TRY_ASSIGN(info.hparams, object("DET_HPARAMS"));
+  info.latest_checkpoint = variable("DET_LATEST_CHECKPOINT");
+  info.model_dir = variable("DET_WORKDIR");
+  TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
+  if (info.checkpoint_dir.empty()) {
+    return fail(Code::kInvalidArgument, "DET_EXPERIMENT_CONFIG: checkpoint_storage is missing");
+  }
+  return info;
+}
+
+Result<TrialInfo> local_trial_info(const std::string& config_file, const std::string& checkpoint_dir) {
+  TrialInfo info;
+  if (!config_file.empty()) {
+    TRY_ASSIGN(const std::string text, read_file(config_file));
+    TRY_ASSIGN(const YamlNode tree, parse_yaml(text, config_file));
+    info.experiment_config = to_json(tree);
+    if (!info.experiment_config.is_object()) {
+      return fail(Code::kInvalidArgument, config_file + ": expected a map of settings");
+    }
+  }
+  if (const Json* declared = find_path(info.experiment_config, "hyperparameters"); declared != nullptr) {
+    if (!declared->is_object()) return fail(Code::kInvalidArgument, config_file + ": hyperparameters: expected a map");
+    TRY(resolve_hparams(*declared, "", info.hparams));
+  }
+  const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");
+  if (seed != nullptr && seed->is_number_integer()) info.seed = seed->get<std::int64_t>();
+  info.checkpoint_dir = checkpoint_dir;
+  if (info.checkpoint_dir.empty()) {
+    TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
+  }
+  if (info.checkpoint_dir.empty()) info.checkpoint_dir = "checkpoints";
+  return info;
+}
+
+Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
+  if (!info.on_cluster) return make_local_client();
+  const std::string path = cluster_library();
+  // Apart from the training side: its gRPC and protobuf must not meet those inside some builds of LibTorch.
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (library == nullptr) return fail(Code::kUnavailable, std::string("cannot load the cluster client: ") + ::dlerror());
+  const auto make = reinterpret_cast<DetMakeClusterClient>(::dlsym(library, "det_make_cluster_client"));
+  if (make == nullptr) return fail(Code::kUnavailable, path + " is not libdet_cluster.so of this release");
+  const ClusterAddress address{variable("DET_MASTER"), variable("DET_ALLOCATION_ID"), variable("DET_SESSION_TOKEN"),
+                               static_cast<std::int32_t>(info.trial_id), info.run};
+  return std::unique_ptr<Client>(make(&address));
+}
+
+}  // namespace det

@@ -1,0 +1,26 @@
+// Owns finding out who this process is: from the cluster's environment, or from a configuration file. Standard
+// library only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "client.h"
+
+namespace det {
+
+/// True when the environment is a cluster's: DET_MASTER and DET_ALLOCATION_ID are set.
+bool on_cluster();
+
+/// From DET_* of the environment. kInvalidArgument naming the variable that is wrong.
+Result<TrialInfo> cluster_trial_info();
+
+/// Without a cluster: from an experiment configuration ("" for none). kInvalidArgument when it cannot be read, or when
+/// a hyperparameter is a range to search instead of a value.
+Result<TrialInfo> local_trial_info(const std::string& config_file, const std::string& checkpoint_dir);
+
+/// The client for where this process runs. kUnavailable when libdet_cluster.so is not beside libdet.so.
+Result<std::unique_ptr<Client>> make_client(const TrialInfo& info);
+
+}  // namespace det

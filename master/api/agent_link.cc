@@ -1,0 +1,360 @@
+// Owns the states of one agent's link, on the edge worker:
+//
+//   opened → (Hello, accepted by the core) live → (end of stream, silence, shutdown) finished
+#include "master/api/agent_link.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "master/api/convert.h"
+#include "master/db/queries_model.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMissedHeartbeats = 3;
+constexpr std::size_t kMostDevices = 1024;
+constexpr std::size_t kChunkBytes = 1 << 20;
+constexpr std::size_t kLongestLine = 64 * 1024;
+constexpr int kMostLines = 10'000;
+
+bool is_name(const std::string& text, std::size_t longest) {
+  return !text.empty() && text.size() <= longest && !has_control_characters(text) && !find_bad_utf8(text);
+}
+
+Status check_hello(const v1::Hello& hello) {
+  if (!is_name(hello.agent_id(), 128)) {
+    return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
+  }
+  if (!is_name(hello.instance(), 128)) return fail(Code::kInvalidArgument, "instance: 1 to 128 characters");
+  if (!hello.pool().empty() && !is_name(hello.pool(), 128)) {
+    return fail(Code::kInvalidArgument, "pool: at most 128 characters, no control characters");
+  }
+  if (static_cast<std::size_t>(hello.devices_size()) > kMostDevices) {
+    return fail(Code::kInvalidArgument, "more than 1024 devices");
+  }
+  return {};
+}
+
+int seconds(Duration duration) {
+  return static_cast<int>(std::chrono::ceil<std::chrono::seconds>(duration).count());
+}
+
+}  // namespace
+
+TaskId task_of(const AllocationId& id) { return TaskId(id.value.substr(0, id.value.rfind('.'))); }
+
+class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>,
+                  public std::enable_shared_from_this<AgentLink> {
+ public:
+  AgentLink(AgentService& service, Credentials credentials)
+      : service_(service),
+        context_(service.context_),
+        credentials_(std::move(credentials)),
+        heard_(mono_now()) {}
+
+  void start() {
+    self_ = shared_from_this();
+    StartRead(&incoming_);
+  }
+
+  // ---- gRPC's callbacks
+  // --------------------------------------------------------------------------------------------
+  void OnReadDone(bool ok) override {
+    on_edge([self = self_, ok] { self->read_done(ok); });
+  }
+  void OnWriteDone(bool ok) override {
+    on_edge([self = self_, ok] { self->write_done(ok); });
+  }
+  void OnDone() override { self_.reset(); }
+
+  // ---- on the edge worker
+  // ------------------------------------------------------------------------------------------
+  const AgentId& agent() const { return agent_; }
+
+  void send(v1::AgentCommand command) {
+    if (finished_) return;
+    outgoing_.push_back(std::move(command));
+    if (!writing_) write_next();
+  }
+
+  void finish(const grpc::Status& status) {
+    if (finished_) return;
+    finished_ = true;
+    status_ = status;
+    if (session_ != 0) {
+      service_.links_.erase(session_);
+      if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
+      context_.loop.submit(core::AgentDisconnected{agent_, session_});
+      publish();
+    }
+    if (!writing_) Finish(status_);
+  }
+
+  void check_silence(MonoTime now) {
+    if (!live_ || now - heard_ <= context_.settings.heartbeat * kMissedHeartbeats) return;
+    finish(to_grpc(Error{Code::kDeadlineExceeded, "no heartbeat for too long", {}}));
+  }
+
+ private:
+  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+
+  void publish() { context_.hub.publish({.kind = loop::Change::Kind::kAgent, .name = agent_.value}); }
+
+  void read_done(bool ok) {
+    if (finished_) return;
+    if (!ok) return finish(grpc::Status::OK);
+    heard_ = mono_now();
+    switch (incoming_.message_case()) {
+      case v1::AgentMessage::kHello:
+        if (session_ != 0) return refuse({Code::kInvalidArgument, "a link has one hello", {}});
+        // The next read comes when the core has answered.
+        return hello(incoming_.hello());
+      case v1::AgentMessage::kHeartbeat: {
+        v1::AgentCommand command;
+        command.mutable_heartbeat();
+        send(std::move(command));
+        break;
+      }
+      case v1::AgentMessage::kUpdate:
+        update(incoming_.update());
+        break;
+      case v1::AgentMessage::MESSAGE_NOT_SET:
+        break;  // of a newer agent
+    }
+    if (!live_) return refuse({Code::kInvalidArgument, "a link begins with hello", {}});
+    if (!finished_) StartRead(&incoming_);
+  }
+
+  void hello(const v1::Hello& hello) {
+    if (auto checked = check_hello(hello); !checked) return refuse(checked.error());
+    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    core::AgentConnected input{.agent = AgentId(hello.agent_id()),
+                               .instance = hello.instance(),
+                               .version = make_utf8(hello.version()),
+                               .address = credentials_.address,
+                               .pool = hello.pool().empty() ? context_.settings.default_pool : hello.pool()};
+    for (const v1::AgentDevice& device : hello.devices()) {
+      input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid())});
+    }
+    for (const v1::AllocationUpdate& update : hello.held()) {
+      auto held = from_proto(update);
+      if (!held) return refuse(held.error());
+      input.held.push_back(std::move(*held));
+    }
+    agent_ = input.agent;
+    session_ = service_.next_session_++;
+    input.session = session_;
+    // Known before the core is asked: its first commands may come right behind its answer.
+    service_.links_[session_] = weak_from_this();
+    const std::size_t slots = input.slots.size();
+    context_.loop.call(std::move(input), [self = shared_from_this(), slots](loop::Answer answer) {
+      self->on_edge([self, slots, answer = std::move(answer)] { self->welcomed(answer, slots); });
+    });
+  }
+
+  void welcomed(const loop::Answer& answer, std::size_t slots) {
+    if (finished_) return;
+    if (!answer) {
+      log::warn("agent refused", {{"agent", agent_}, {"reason", answer.error().message}});
+      service_.links_.erase(session_);
+      session_ = 0;
+      return refuse(answer.error());
+    }
+    live_ = true;
+    heard_ = mono_now();
+    log::info("agent connected", {{"agent", agent_}, {"address", credentials_.address}, {"slots", slots}});
+    publish();
+    v1::AgentCommand command;
+    v1::Welcome* welcome = command.mutable_welcome();
+    welcome->set_heartbeat_seconds(std::max(1, seconds(context_.settings.heartbeat)));
+    welcome->set_lease_seconds(seconds(context_.settings.agent_lease));
+    welcome->set_kill_grace_seconds(seconds(context_.settings.agent_kill_grace));
+    welcome->set_cluster_id(context_.settings.cluster_id);
+    welcome->set_master_version(context_.settings.version);
+    // Commands released between the core's answer and here wait behind the welcome.
+    outgoing_.insert(writing_ && !outgoing_.empty() ? outgoing_.begin() + 1 : outgoing_.begin(),
+                     std::move(command));
+    if (!writing_) write_next();
+    StartRead(&incoming_);
+  }
+
+  void update(const v1::AllocationUpdate& message) {
+    if (!live_) return;
+    auto held = from_proto(message);
+    if (!held) return refuse(held.error());
+    context_.loop.submit(core::AllocationUpdated{agent_, session_, std::move(*held)});
+  }
+
+  void refuse(const Error& error) { finish(to_grpc(error)); }
+
+  void write_next() {
+    // Nothing before the welcome.
+    writing_ = live_ && !outgoing_.empty();
+    if (writing_) StartWrite(&outgoing_.front());
+  }
+  void write_done(bool ok) {
+    writing_ = false;
+    if (!outgoing_.empty()) outgoing_.pop_front();
+    if (finished_) return Finish(status_);
+    if (!ok) return finish(grpc::Status::OK);
+    write_next();
+  }
+
+  AgentService& service_;
+  const Context& context_;
+  const Credentials credentials_;
+  std::shared_ptr<AgentLink> self_;
+  v1::AgentMessage incoming_;
+  std::deque<v1::AgentCommand> outgoing_;
+  bool writing_ = false, finished_ = false, live_ = false;
+  grpc::Status status_;
+  AgentId agent_;
+  std::uint64_t session_ = 0;
+  MonoTime heard_;
+};
+
+namespace {
+
+class Refused : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand> {
+ public:
+  explicit Refused(const Error& error) { Finish(to_grpc(error)); }
+  void OnDone() override { delete this; }
+};
+
+/// Sends one archive in chunks.
+class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
+ public:
+  ContextSender(const Context& context, Credentials credentials, std::string digest)
+      : context_(context), credentials_(std::move(credentials)), digest_(std::move(digest)) {
+    if (!context_.workers.try_post([this] { load(); })) {
+      Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+    }
+  }
+  void OnWriteDone(bool ok) override { ok ? next() : Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+
+ private:
+  void load() {
+    auto caller = authorize("/det.v1.AgentService/GetContext", credentials_, context_.pool);
+    if (!caller) return Finish(to_grpc(caller.error()));
+    auto bytes = db::get_model_definition(context_.pool, digest_);
+    if (!bytes) return Finish(to_grpc(bytes.error()));
+    bytes_ = std::move(*bytes);
+    next();
+  }
+  void next() {
+    if (sent_ >= bytes_.size()) return Finish(grpc::Status::OK);
+    response_.set_chunk(bytes_.substr(sent_, kChunkBytes));
+    sent_ += response_.chunk().size();
+    StartWrite(&response_);
+  }
+
+  const Context& context_;
+  const Credentials credentials_;
+  const std::string digest_;
+  std::string bytes_;
+  std::size_t sent_ = 0;
+  v1::GetContextResponse response_;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
+    grpc::CallbackServerContext* call) {
+  auto caller = authorize("/det.v1.AgentService/Link", read_credentials(*call), context_.pool);
+  if (!caller) return new Refused(caller.error());
+  auto link = std::make_shared<AgentLink>(*this, std::move(caller->credentials));
+  link->start();
+  return link.get();
+}
+
+grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
+    grpc::CallbackServerContext* call, const v1::GetContextRequest* request) {
+  return new ContextSender(context_, read_credentials(*call), request->digest());
+}
+
+grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
+                                                 const v1::ShipLogsRequest* request,
+                                                 v1::ShipLogsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  const bool taken =
+      context_.workers.try_post([this, reactor, request, response, credentials = read_credentials(*call)] {
+        auto caller = authorize("/det.v1.AgentService/ShipLogs", credentials, context_.pool);
+        if (!caller) return reactor->Finish(to_grpc(caller.error()));
+        if (!is_name(request->allocation_id(), 256) || request->first_line() < 1 ||
+            request->lines_size() > kMostLines) {
+          return reactor->Finish(to_grpc(Error{
+              Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
+        }
+        db::LogBatch batch{.allocation = AllocationId(request->allocation_id()),
+                           .agent = AgentId(make_utf8(request->agent_id())),
+                           .first_line = request->first_line()};
+        batch.task = task_of(batch.allocation);
+        for (const v1::LogLine& line : request->lines()) {
+          batch.lines.push_back(from_proto(line));
+          std::string& text = batch.lines.back().text;
+          if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + " [cut]";
+        }
+        batch.done = [this, reactor, response, task = batch.task](Result<std::int64_t> next) {
+          if (!next) return reactor->Finish(to_grpc(next.error()));
+          response->set_next_line(*next);
+          context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
+          reactor->Finish(grpc::Status::OK);
+        };
+        if (!context_.bulk.push(std::move(batch))) {
+          reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+        }
+      });
+  if (!taken)
+    reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  return reactor;
+}
+
+void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command) {
+  context_.edge.post([this, agent, session, command = std::move(command)] {
+    auto it = links_.find(session);
+    if (it == links_.end()) return;
+    if (auto link = it->second.lock(); link && link->agent() == agent) link->send(command);
+  });
+}
+
+void AgentService::start(core::StartAllocation command) {
+  v1::AgentCommand message;
+  to_proto(command, allocation_token(context_.settings.cluster_secret, command.allocation.id),
+           message.mutable_start());
+  send(command.agent, command.session, std::move(message));
+}
+
+void AgentService::kill(core::KillAllocation command) {
+  v1::AgentCommand message;
+  message.mutable_kill()->set_allocation_id(command.allocation.value);
+  send(command.agent, command.session, std::move(message));
+}
+
+void AgentService::forget(core::AllocationForgotten command) {
+  v1::AgentCommand message;
+  message.mutable_forget()->set_allocation_id(command.allocation.value);
+  send(command.agent, command.session, std::move(message));
+}
+
+void AgentService::tick() {
+  const MonoTime now = mono_now();
+  const auto links = links_;  // finish() takes its own away
+  for (const auto& [session, weak] : links) {
+    if (auto link = weak.lock()) link->check_silence(now);
+  }
+}
+
+void AgentService::close() {
+  closed_ = true;
+  const auto links = links_;
+  for (const auto& [session, weak] : links) {
+    if (auto link = weak.lock())
+      link->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+  }
+}
+
+}  // namespace det::api

@@ -1,0 +1,47 @@
+// Owns AgentService: one stream per agent, its heartbeats, the commands down; contexts and logs beside it.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "det/v1/agent.grpc.pb.h"
+#include "master/api/unary.h"
+
+namespace det::api {
+
+class AgentLink;
+
+class AgentService final : public v1::AgentService::CallbackService {
+ public:
+  explicit AgentService(const Context& context) : context_(context) {}
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* Link(
+      grpc::CallbackServerContext* call) override;
+  grpc::ServerWriteReactor<v1::GetContextResponse>* GetContext(grpc::CallbackServerContext* call,
+                                                               const v1::GetContextRequest* request) override;
+  grpc::ServerUnaryReactor* ShipLogs(grpc::CallbackServerContext* call, const v1::ShipLogsRequest* request,
+                                     v1::ShipLogsResponse* response) override;
+
+  /// Passes a command on when that session is still the agent's; else drops it (the core learns of the lost
+  /// link and sends again). Any thread.
+  void start(core::StartAllocation command);
+  void kill(core::KillAllocation command);
+  void forget(core::AllocationForgotten command);
+  /// Drops agents that have missed three heartbeats. On the edge worker, several times a second.
+  void tick();
+  /// Ends all links. On the edge worker.
+  void close();
+
+ private:
+  friend class AgentLink;
+  void send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command);
+  const Context& context_;
+  // The edge worker's own.
+  std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
+  std::uint64_t next_session_ = 1;
+  bool closed_ = false;
+};
+
+/// The task of an allocation: its id without the run number.
+TaskId task_of(const AllocationId& id);
+
+}  // namespace det::api

@@ -1,0 +1,29 @@
+// Owns CheckpointService: what is known of a checkpoint, and its files as one archive.
+#pragma once
+
+#include <functional>
+
+#include "det/v1/checkpoint.grpc.pb.h"
+#include "master/api/unary.h"
+
+namespace det::api {
+
+class CheckpointService final : public v1::CheckpointService::CallbackService {
+ public:
+  explicit CheckpointService(const Context& context) : context_(context) {}
+  grpc::ServerUnaryReactor* GetCheckpoint(grpc::CallbackServerContext* call,
+                                          const v1::GetCheckpointRequest* request,
+                                          v1::GetCheckpointResponse* response) override;
+  grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* DownloadCheckpoint(
+      grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request) override;
+
+ private:
+  const Context& context_;
+};
+
+/// Packs the files `paths` below `directory` as tar.gz and gives it to `sink` in pieces of at most 1 MiB;
+/// `sink` says false to stop (kCancelled). No path leaves the directory, links included.
+Status pack_files(const std::string& directory, const std::vector<std::string>& paths,
+                  const std::function<bool(std::string)>& sink);
+
+}  // namespace det::api

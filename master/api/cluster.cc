@@ -1,0 +1,92 @@
+// Owns the calls of ClusterService.
+#include "master/api/cluster.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "master/api/convert.h"
+
+namespace det::api {
+
+grpc::ServerUnaryReactor* ClusterService::GetMaster(grpc::CallbackServerContext* call,
+                                                    const v1::GetMasterRequest*,
+                                                    v1::GetMasterResponse* response) {
+  return unary(context_, call, "/det.v1.ClusterService/GetMaster", [this, response](const Caller&) -> Status {
+    const Settings& settings = context_.settings;
+    response->set_version(settings.version);
+    response->set_master_id(settings.master_id);
+    response->set_cluster_id(settings.cluster_id);
+    response->set_cluster_name(settings.cluster_name);
+    response->set_user_management_enabled(true);
+    return {};
+  });
+}
+
+Result<std::vector<v1::Agent>> ClusterService::agents() const {
+  auto list = std::make_shared<std::vector<v1::Agent>>();
+  const bool seen = context_.loop.inspect([list](const core::Core& core) {
+    for (const auto& [id, agent] : core.agents()) {
+      std::vector<core::Allocation> running;
+      for (const auto& [allocation_id, allocation] : core.allocations()) {
+        if (allocation.agent == id) running.push_back(allocation);
+      }
+      to_proto(agent, running, &list->emplace_back());
+    }
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  return std::move(*list);
+}
+
+Result<v1::Agent> ClusterService::agent(const std::string& id) const {
+  TRY_ASSIGN(std::vector<v1::Agent> all, agents());
+  for (v1::Agent& agent : all) {
+    if (agent.id() == id) return std::move(agent);
+  }
+  return fail(Code::kNotFound, "agent " + make_utf8(id) + " not found");
+}
+
+grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext* call,
+                                                    const v1::GetAgentsRequest* request,
+                                                    v1::GetAgentsResponse* response) {
+  return unary(
+      context_, call, "/det.v1.ClusterService/GetAgents", [this, request, response](const Caller&) -> Status {
+        TRY_ASSIGN(std::vector<v1::Agent> all, agents());
+        const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
+        const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
+        db::Page<v1::Agent> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
+        for (std::int64_t i = span.first; i < span.first + span.count; ++i) {
+          v1::Agent& agent = all[static_cast<std::size_t>(i)];
+          if (request->exclude_slots()) agent.clear_slots();
+          if (request->exclude_containers()) agent.clear_containers();
+          page.rows.push_back(agent);
+          *response->add_agents() = std::move(agent);
+        }
+        to_pagination(page, window, response->mutable_pagination());
+        return {};
+      });
+}
+
+grpc::ServerUnaryReactor* ClusterService::GetAgent(grpc::CallbackServerContext* call,
+                                                   const v1::GetAgentRequest* request,
+                                                   v1::GetAgentResponse* response) {
+  return unary(context_, call, "/det.v1.ClusterService/GetAgent",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(*response->mutable_agent(), agent(request->agent_id()));
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ClusterService::GetSlots(grpc::CallbackServerContext* call,
+                                                   const v1::GetSlotsRequest* request,
+                                                   v1::GetSlotsResponse* response) {
+  return unary(
+      context_, call, "/det.v1.ClusterService/GetSlots", [this, request, response](const Caller&) -> Status {
+        TRY_ASSIGN(v1::Agent found, agent(request->agent_id()));
+        for (auto& [id, slot] : *found.mutable_slots()) *response->add_slots() = std::move(slot);
+        std::sort(response->mutable_slots()->begin(), response->mutable_slots()->end(),
+                  [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
+        return {};
+      });
+}
+
+}  // namespace det::api

@@ -1,0 +1,44 @@
+// Owns what the services share: references to the parts they translate for, and the settings they speak of.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "master/db/bulk.h"
+#include "master/db/pool.h"
+#include "master/loop/hub.h"
+#include "master/loop/loop.h"
+#include "master/loop/workers.h"
+
+namespace det::api {
+
+struct Settings {
+  std::string version;
+  std::string cluster_id;
+  std::string cluster_name;
+  std::string cluster_secret;  ///< signs allocation tokens; never leaves the process
+  std::string master_id;       ///< uuid of this process
+  Json checkpoint_storage;     ///< default of experiments that name none
+  std::string default_pool = "default";
+  Duration heartbeat = std::chrono::seconds(10);
+  Duration agent_lease = std::chrono::minutes(10);
+  Duration agent_kill_grace = std::chrono::seconds(15);
+  Duration session_lifetime = std::chrono::hours(24 * 7);
+};
+
+/// All outlive the server.
+struct Context {
+  const Settings& settings;
+  loop::Loop& loop;
+  loop::Hub& hub;
+  db::Pool& pool;
+  db::BulkWriter& bulk;
+  loop::Workers& workers;    ///< handlers that wait for the database or the core
+  loop::Workers& passwords;  ///< one thread: hashing, throttling
+  loop::Workers& edge;       ///< one thread: state of agent links, harness sessions and followers
+  loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
+};
+
+}  // namespace det::api

@@ -1,0 +1,297 @@
+// Owns the leaves of convert.h, accounts and agents.
+#include "master/api/convert.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace det::api {
+
+namespace pb = google::protobuf;
+
+void to_proto(WallTime time, pb::Timestamp* out) {
+  std::int64_t seconds = time.micros / 1'000'000, rest = time.micros % 1'000'000;
+  if (rest < 0) {
+    rest += 1'000'000;
+    --seconds;
+  }
+  out->set_seconds(seconds);
+  out->set_nanos(static_cast<int>(rest * 1000));
+}
+
+WallTime from_proto(const pb::Timestamp& time) {
+  // Bounded to the years 1 to 9999, so that no store and no text form meets what it cannot hold.
+  const std::int64_t seconds = std::clamp<std::int64_t>(time.seconds(), -62135596800, 253402300799);
+  return {seconds * 1'000'000 + std::clamp(time.nanos(), 0, 999'999'999) / 1000};
+}
+
+void json_to_struct(std::string_view json, pb::Struct* out) {
+  out->Clear();
+  if (json.empty()) return;
+  if (!pb::util::JsonStringToMessage(pb::StringPiece(json.data(), json.size()), out).ok()) out->Clear();
+}
+
+void to_struct(const Json& json, pb::Struct* out) { json_to_struct(dump_json(json), out); }
+
+v1::State to_proto(core::State state) {
+  switch (state) {
+    case core::State::kActive:
+      return v1::STATE_ACTIVE;
+    case core::State::kPaused:
+      return v1::STATE_PAUSED;
+    case core::State::kStoppingCompleted:
+      return v1::STATE_STOPPING_COMPLETED;
+    case core::State::kStoppingCanceled:
+      return v1::STATE_STOPPING_CANCELED;
+    case core::State::kStoppingKilled:
+      return v1::STATE_STOPPING_KILLED;
+    case core::State::kStoppingError:
+      return v1::STATE_STOPPING_ERROR;
+    case core::State::kCompleted:
+      return v1::STATE_COMPLETED;
+    case core::State::kCanceled:
+      return v1::STATE_CANCELED;
+    case core::State::kError:
+      return v1::STATE_ERROR;
+  }
+  return v1::STATE_UNSPECIFIED;
+}
+
+v1::State to_proto(core::State state, const std::optional<core::AllocationState>& live) {
+  if (state != core::State::kActive) return to_proto(state);
+  if (!live) return v1::STATE_QUEUED;
+  switch (*live) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      return v1::STATE_PULLING;
+    case core::AllocationState::kStarting:
+      return v1::STATE_STARTING;
+    case core::AllocationState::kRunning:
+    case core::AllocationState::kTerminating:
+      return v1::STATE_RUNNING;
+    case core::AllocationState::kTerminated:
+      return v1::STATE_QUEUED;
+  }
+  return v1::STATE_ACTIVE;
+}
+
+std::optional<core::State> from_proto(v1::State state) {
+  switch (state) {
+    case v1::STATE_ACTIVE:
+    case v1::STATE_QUEUED:
+    case v1::STATE_PULLING:
+    case v1::STATE_STARTING:
+    case v1::STATE_RUNNING:
+      return core::State::kActive;
+    case v1::STATE_PAUSED:
+      return core::State::kPaused;
+    case v1::STATE_STOPPING_COMPLETED:
+      return core::State::kStoppingCompleted;
+    case v1::STATE_STOPPING_CANCELED:
+      return core::State::kStoppingCanceled;
+    case v1::STATE_STOPPING_KILLED:
+      return core::State::kStoppingKilled;
+    case v1::STATE_STOPPING_ERROR:
+      return core::State::kStoppingError;
+    case v1::STATE_COMPLETED:
+      return core::State::kCompleted;
+    case v1::STATE_CANCELED:
+      return core::State::kCanceled;
+    case v1::STATE_ERROR:
+      return core::State::kError;
+    default:
+      return std::nullopt;
+  }
+}
+
+v1::Checkpoint::CheckpointState checkpoint_state(std::string_view name) {
+  v1::Checkpoint::CheckpointState state = v1::Checkpoint::STATE_UNSPECIFIED;
+  v1::Checkpoint::CheckpointState_Parse("STATE_" + std::string(name), &state);
+  return state;
+}
+
+std::string checkpoint_state_name(v1::Checkpoint::CheckpointState state) {
+  const std::string name = v1::Checkpoint::CheckpointState_Name(state);
+  return name.starts_with("STATE_") ? name.substr(6) : name;
+}
+
+v1::LogLevel log_level(std::string_view name) {
+  v1::LogLevel level = v1::LOG_LEVEL_UNSPECIFIED;
+  const std::string upper = to_upper(name);
+  v1::LogLevel_Parse("LOG_LEVEL_" + (upper == "WARN" ? "WARNING" : upper), &level);
+  return level;
+}
+
+std::string log_level_name(v1::LogLevel level) {
+  const std::string name = v1::LogLevel_Name(level);
+  return level == v1::LOG_LEVEL_UNSPECIFIED || name.empty() ? "" : name.substr(10);
+}
+
+db::Window to_window(int offset, int limit, v1::OrderBy order, int otherwise) {
+  return {.offset = offset,
+          .limit = limit == 0 ? otherwise : std::max(limit, -2),
+          .descending = order == v1::ORDER_BY_DESC};
+}
+
+void to_proto(const db::User& user, v1::User* out) {
+  out->set_id(static_cast<int>(user.id.value));
+  out->set_username(user.name);
+  out->set_admin(user.admin);
+  out->set_active(user.active);
+  out->set_display_name(user.display_name);
+  if (user.last_auth) to_proto(*user.last_auth, out->mutable_last_auth_at());
+}
+
+// ---- agents
+// ------------------------------------------------------------------------------------------------------
+
+void to_proto(const core::Agent& agent, const std::vector<core::Allocation>& running, v1::Agent* out) {
+  out->set_id(agent.id.value);
+  to_proto(agent.registered, out->mutable_registered_time());
+  out->add_addresses(agent.address);
+  out->set_enabled(true);
+  out->set_version(agent.version);
+  out->add_resource_pools(agent.pool);
+  out->set_connected(agent.session != 0);
+  for (std::size_t i = 0; i < agent.slots.size(); ++i) {
+    const std::string id = std::to_string(i);
+    v1::Slot& slot = (*out->mutable_slots())[id];
+    slot.set_id(id);
+    slot.set_enabled(true);
+    v1::Device* device = slot.mutable_device();
+    device->set_id(static_cast<int>(i));
+    device->set_brand(agent.slots[i].brand);
+    device->set_uuid(agent.slots[i].uuid);
+    // An artificial slot is shown as what it stands in for.
+    device->set_type(agent.slots[i].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);
+  }
+  for (const core::Allocation& allocation : running) {
+    v1::Container container;
+    container.set_id(allocation.id.value);
+    container.set_state(to_proto(core::State::kActive, allocation.state));
+    const std::size_t dot = allocation.id.value.rfind('.');
+    container.set_task_id(allocation.id.value.substr(0, dot));
+    container.set_trial_id(static_cast<int>(allocation.trial.value));
+    for (const int slot : allocation.slots) {
+      auto it = out->mutable_slots()->find(std::to_string(slot));
+      if (it == out->mutable_slots()->end()) continue;
+      *container.add_devices() = it->second.device();
+    }
+    for (const int slot : allocation.slots) {
+      auto it = out->mutable_slots()->find(std::to_string(slot));
+      if (it != out->mutable_slots()->end()) *it->second.mutable_container() = container;
+    }
+    (*out->mutable_containers())[container.id()] = container;
+  }
+}
+
+Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update) {
+  core::HeldAllocation held{.id = AllocationId(update.allocation_id())};
+  if (held.id.value.empty()) return fail(Code::kInvalidArgument, "an allocation without an id");
+  switch (update.state()) {
+    case v1::AllocationUpdate::STATE_PULLING:
+      held.state = core::AllocationState::kPulling;
+      break;
+    case v1::AllocationUpdate::STATE_STARTING:
+      held.state = core::AllocationState::kStarting;
+      break;
+    case v1::AllocationUpdate::STATE_RUNNING:
+      held.state = core::AllocationState::kRunning;
+      break;
+    case v1::AllocationUpdate::STATE_TERMINATED:
+      held.state = core::AllocationState::kTerminated;
+      break;
+    default:
+      return fail(Code::kInvalidArgument, "allocation " + held.id.value + ": unknown state");
+  }
+  if (held.state != core::AllocationState::kTerminated) return held;
+  core::Exit exit{.code = update.exit().code(), .message = make_utf8(update.exit().message())};
+  switch (update.exit().kind()) {
+    case v1::AllocationExit::KIND_SUCCEEDED:
+      exit.kind = core::ExitKind::kSucceeded;
+      break;
+    case v1::AllocationExit::KIND_FAILED:
+      exit.kind = core::ExitKind::kFailed;
+      break;
+    case v1::AllocationExit::KIND_STOPPED:
+      exit.kind = core::ExitKind::kStopped;
+      break;
+    default:
+      exit.kind = core::ExitKind::kLost;
+      break;
+  }
+  held.exit = std::move(exit);
+  return held;
+}
+
+void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out) {
+  out->set_allocation_id(held.id.value);
+  switch (held.state) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      out->set_state(v1::AllocationUpdate::STATE_PULLING);
+      break;
+    case core::AllocationState::kStarting:
+      out->set_state(v1::AllocationUpdate::STATE_STARTING);
+      break;
+    case core::AllocationState::kRunning:
+    case core::AllocationState::kTerminating:
+      out->set_state(v1::AllocationUpdate::STATE_RUNNING);
+      break;
+    case core::AllocationState::kTerminated:
+      out->set_state(v1::AllocationUpdate::STATE_TERMINATED);
+      break;
+  }
+  if (!held.exit) return;
+  v1::AllocationExit* exit = out->mutable_exit();
+  exit->set_code(held.exit->code);
+  exit->set_message(held.exit->message);
+  switch (held.exit->kind) {
+    case core::ExitKind::kSucceeded:
+      exit->set_kind(v1::AllocationExit::KIND_SUCCEEDED);
+      break;
+    case core::ExitKind::kFailed:
+      exit->set_kind(v1::AllocationExit::KIND_FAILED);
+      break;
+    case core::ExitKind::kLost:
+      exit->set_kind(v1::AllocationExit::KIND_LOST);
+      break;
+    case core::ExitKind::kStopped:
+      exit->set_kind(v1::AllocationExit::KIND_STOPPED);
+      break;
+  }
+}
+
+void to_proto(const core::StartAllocation& start, const std::string& token, v1::StartAllocation* out) {
+  out->set_allocation_id(start.allocation.id.value);
+  out->set_task_id(start.trial.task.value);
+  out->set_experiment_id(static_cast<int>(start.experiment.value));
+  out->set_trial_id(static_cast<int>(start.trial.id.value));
+  out->set_run(start.allocation.run);
+  for (const int slot : start.allocation.slots) out->add_slots(slot);
+  out->set_trial_seed(start.trial.seed);
+  out->set_hparams(start.trial.hparams);
+  out->set_experiment_config(dump_json(start.config->resolved));
+  out->set_latest_checkpoint(start.trial.latest_checkpoint);
+  out->set_steps_completed(start.trial.latest_steps);
+  out->set_context_digest(start.model_definition);
+  out->set_token(token);
+  for (const std::string& word : start.config->entrypoint) out->add_entrypoint(word);
+  out->set_entrypoint_is_list(start.config->entrypoint_is_list);
+  for (const auto& [name, value] : start.config->environment_variables)
+    (*out->mutable_environment())[name] = value;
+}
+
+db::LogLine from_proto(const v1::LogLine& line) {
+  return {.time = from_proto(line.time()),
+          .rank = line.rank(),
+          .level = make_utf8(line.level()),
+          .stdtype = make_utf8(line.stdtype()),
+          .source = make_utf8(line.source()),
+          .text = line.text()};
+}
+
+}  // namespace det::api

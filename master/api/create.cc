@@ -1,0 +1,257 @@
+// Owns CreateExperiment and UploadExperiment.
+#include "master/api/create.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/archive.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "master/api/convert.h"
+#include "master/api/experiment.h"
+#include "master/db/queries_model.h"
+#include "master/expconf/parse.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kTarDirectory = '5';
+constexpr std::size_t kChunkBytes = 1 << 20;
+
+Result<std::vector<ArchiveItem>> items_of(const std::vector<ArchiveEntry>& entries) {
+  std::vector<ArchiveItem> items;
+  for (const ArchiveEntry& entry : entries) {
+    items.push_back(
+        {entry.path, static_cast<std::int64_t>(entry.content.size()), entry.directory, entry.mode});
+  }
+  return items;
+}
+
+struct ContextArchive {
+  std::string bytes;  ///< "" when there is no context
+  std::vector<ArchiveItem> items;
+};
+
+Result<ContextArchive> context_of(const v1::CreateExperimentRequest& request,
+                                  std::optional<std::string> archive) {
+  ContextArchive result;
+  if (archive) {
+    if (request.model_definition_size() > 0) {
+      return fail(Code::kInvalidArgument, "model_definition must be empty when the context comes in chunks");
+    }
+    TRY_ASSIGN(result.items, check_archive(*archive));
+    result.bytes = std::move(*archive);
+    return result;
+  }
+  if (request.model_definition_size() == 0) return result;
+  std::vector<ArchiveEntry> entries;
+  for (const v1::File& file : request.model_definition()) {
+    entries.push_back({.path = file.path(),
+                       .content = file.content(),
+                       .directory = file.type() == kTarDirectory,
+                       .mode = static_cast<mode_t>(file.mode())});
+    // Directories may come as "name/".
+    if (entries.back().path.ends_with('/')) entries.back().path.pop_back();
+  }
+  TRY_ASSIGN(result.items, items_of(entries));
+  TRY_ASSIGN(result.bytes, pack_entries(std::move(entries)));
+  return result;
+}
+
+/// "module:Class" needs module.cpp in the context.
+Status check_entrypoint(const expconf::ExperimentConfig& config, const ContextArchive& context,
+                        const std::string& file) {
+  const auto trial_class = config.trial_class();
+  if (!trial_class) return {};
+  std::string source = trial_class->first;
+  std::replace(source.begin(), source.end(), '.', '/');
+  source += ".cpp";
+  for (const ArchiveItem& item : context.items) {
+    if (item.path == source && !item.directory) return {};
+  }
+  return fail(
+      {Problem{.code = "E-CTX-ENTRYPOINT",
+               .path = "entrypoint",
+               .message = source +
+                          " is not in the context; add it to the model directory, or name the file that "
+                          "holds " +
+                          trial_class->second,
+               .file = file}});
+}
+
+Result<expconf::Parsed> parse_config(const Context& context, const v1::CreateExperimentRequest& request) {
+  const std::string file =
+      request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
+  expconf::Defaults defaults;
+  defaults.checkpoint_storage = context.settings.checkpoint_storage;
+  defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
+  defaults.name = random_name();
+  return expconf::parse(request.config(), file, defaults);
+}
+
+Status check_request(const Context& context, const v1::CreateExperimentRequest& request) {
+  if (!request.template_().empty()) {
+    return fail(Code::kUnimplemented,
+                "template: this release has no templates; put its keys into the configuration");
+  }
+  // One project exists until projects have their issue.
+  if (request.project_id() != 0 && request.project_id() != 1) {
+    return fail(Code::kNotFound, "project " + std::to_string(request.project_id()) + " not found");
+  }
+  if (request.request_id().size() > 128 || has_control_characters(request.request_id()) ||
+      find_bad_utf8(request.request_id())) {
+    return fail(Code::kInvalidArgument, "request_id: at most 128 bytes, no control characters");
+  }
+  if (request.parent_id() != 0) TRY(db::get_experiment(context.pool, ExperimentId(request.parent_id())));
+  return {};
+}
+
+Status answer(const Context& context, ExperimentId id, v1::CreateExperimentResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
+  to_proto(row, response->mutable_experiment());
+  *response->mutable_config() = response->experiment().config();
+  return {};
+}
+
+}  // namespace
+
+std::string random_name() {
+  static constexpr std::array kFirst = {"able",  "bold",  "brave", "brisk", "calm",  "clear",
+                                        "eager", "fair",  "fine",  "glad",  "keen",  "kind",
+                                        "light", "merry", "neat",  "proud", "quick", "quiet",
+                                        "ready", "sharp", "smart", "solid", "sunny", "swift"};
+  static constexpr std::array kSecond = {"amber", "azure",  "beige", "black",  "bronze", "coral",
+                                         "cyan",  "gold",   "green", "indigo", "ivory",  "jade",
+                                         "lilac", "olive",  "pearl", "plum",   "red",    "rose",
+                                         "ruby",  "silver", "teal",  "violet", "white",  "yellow"};
+  static constexpr std::array kThird = {"badger", "beaver", "bison", "crane", "falcon", "finch",
+                                        "fox",    "gecko",  "heron", "ibex",  "koala",  "lemur",
+                                        "lynx",   "marten", "newt",  "otter", "owl",    "panda",
+                                        "puffin", "raven",  "robin", "seal",  "stork",  "wren"};
+  const std::string bytes = random_bytes(3);
+  const auto pick = [&](const auto& words, int i) {
+    return words[static_cast<unsigned char>(bytes[i]) % words.size()];
+  };
+  return std::string("Experiment (") + pick(kFirst, 0) + "-" + pick(kSecond, 1) + "-" + pick(kThird, 2) + ")";
+}
+
+Status create_experiment(const Context& context, const Caller& caller,
+                         const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
+                         v1::CreateExperimentResponse* response) {
+  TRY(check_request(context, request));
+  if (!request.request_id().empty()) {
+    TRY_ASSIGN(const auto known, db::find_experiment(context.pool, RequestId(request.request_id())));
+    if (known) return answer(context, *known, response);
+  }
+  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, request));
+  TRY_ASSIGN(const ContextArchive files, context_of(request, std::move(archive)));
+  TRY(check_entrypoint(parsed.config, files, request.config_name()));
+  for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
+  if (request.validate_only()) {
+    to_struct(parsed.config.resolved, response->mutable_config());
+    return {};
+  }
+  std::string digest;
+  if (!files.bytes.empty()) {
+    TRY_ASSIGN(digest, db::put_model_definition(context.pool, files.bytes));
+  }
+  core::SubmitExperiment submit{
+      .request_id = RequestId(request.request_id().empty() ? uuid4() : request.request_id()),
+      .owner = caller.user.id,
+      .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
+      .original_config = request.config(),
+      .model_definition = std::move(digest),
+      .activate = request.activate()};
+  if (request.parent_id() != 0) submit.parent = ExperimentId(request.parent_id());
+  TRY_ASSIGN(const core::ReplyValue reply, context.loop.ask(std::move(submit)));
+  return answer(context, std::get<core::ExperimentCreated>(reply).experiment, response);
+}
+
+grpc::ServerUnaryReactor* ExperimentService::CreateExperiment(grpc::CallbackServerContext* call,
+                                                              const v1::CreateExperimentRequest* request,
+                                                              v1::CreateExperimentResponse* response) {
+  return unary(context_, call, "/det.v1.ExperimentService/CreateExperiment",
+               [this, request, response](const Caller& caller) {
+                 return create_experiment(context_, caller, *request, std::nullopt, response);
+               });
+}
+
+namespace {
+
+/// Gathers the parts of one upload. The caller is known before the first chunk is kept.
+class Upload : public grpc::ServerReadReactor<v1::UploadExperimentRequest> {
+ public:
+  Upload(const Context& context, grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response)
+      : context_(context), call_(call), credentials_(read_credentials(*call)), response_(response) {
+    const bool taken = context_.workers.try_post([this] {
+      auto caller = authorize("/det.v1.ExperimentService/UploadExperiment", credentials_, context_.pool);
+      if (!caller) return Finish(to_grpc(caller.error()));
+      caller_ = std::move(*caller);
+      StartRead(&part_);
+    });
+    if (!taken) Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return create();
+    auto status = take();
+    if (!status) return Finish(to_grpc(status.error()));
+    StartRead(&part_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  Status take() {
+    if (!request_) {
+      if (!part_.has_create()) return fail(Code::kInvalidArgument, "an upload begins with the request");
+      request_ = std::move(*part_.mutable_create());
+      return {};
+    }
+    if (part_.part_case() != v1::UploadExperimentRequest::kChunk) {
+      return fail(Code::kInvalidArgument, "only chunks may follow the request");
+    }
+    if (part_.chunk().size() > kChunkBytes)
+      return fail(Code::kInvalidArgument, "a chunk is larger than 1 MiB");
+    const auto limit = static_cast<std::size_t>(ArchiveLimits{}.packed_bytes);
+    if (archive_.size() + part_.chunk().size() > limit) {
+      return fail({Problem{
+          .code = "E-CTX-LIMIT",
+          .path = "",
+          .message = "the packed context is larger than 96 MiB; move data out of the model directory or "
+                     "list it in .detignore"}});
+    }
+    archive_ += part_.chunk();
+    return {};
+  }
+
+  void create() {
+    if (!request_)
+      return Finish(to_grpc(Error{Code::kInvalidArgument, "an upload begins with the request", {}}));
+    const bool taken = context_.workers.try_post([this] {
+      // A broken stream looks like the end of the chunks.
+      if (call_->IsCancelled()) return Finish(grpc::Status::CANCELLED);
+      std::optional<std::string> archive;
+      if (!archive_.empty()) archive = std::move(archive_);
+      Finish(to_grpc(create_experiment(context_, caller_, *request_, std::move(archive), response_)));
+    });
+    if (!taken) Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  }
+
+  const Context& context_;
+  grpc::CallbackServerContext* const call_;
+  const Credentials credentials_;
+  v1::CreateExperimentResponse* const response_;
+  Caller caller_;
+  v1::UploadExperimentRequest part_;
+  std::optional<v1::CreateExperimentRequest> request_;
+  std::string archive_;
+};
+
+}  // namespace
+
+grpc::ServerReadReactor<v1::UploadExperimentRequest>* ExperimentService::UploadExperiment(
+    grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response) {
+  return new Upload(context_, call, response);
+}
+
+}  // namespace det::api

@@ -1,0 +1,172 @@
+// Owns the reads of experiments and the actions on them.
+#include "master/api/experiment.h"
+
+#include <algorithm>
+
+#include "base/secret.h"
+#include "master/api/convert.h"
+#include "master/api/trial.h"
+#include "master/db/queries_model.h"
+
+namespace det::api {
+namespace {
+
+db::ExperimentSort sort_of(v1::GetExperimentsRequest::SortBy sort) {
+  using Request = v1::GetExperimentsRequest;
+  switch (sort) {
+    case Request::SORT_BY_DESCRIPTION:
+      return db::ExperimentSort::kDescription;
+    case Request::SORT_BY_START_TIME:
+      return db::ExperimentSort::kStartTime;
+    case Request::SORT_BY_END_TIME:
+      return db::ExperimentSort::kEndTime;
+    case Request::SORT_BY_STATE:
+      return db::ExperimentSort::kState;
+    case Request::SORT_BY_NUM_TRIALS:
+      return db::ExperimentSort::kNumTrials;
+    case Request::SORT_BY_PROGRESS:
+      return db::ExperimentSort::kProgress;
+    case Request::SORT_BY_USER:
+      return db::ExperimentSort::kUser;
+    case Request::SORT_BY_NAME:
+      return db::ExperimentSort::kName;
+    case Request::SORT_BY_RESOURCE_POOL:
+      return db::ExperimentSort::kResourcePool;
+    default:
+      return db::ExperimentSort::kId;
+  }
+}
+
+db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
+  constexpr int kDefaultLimit = 100;
+  db::ExperimentFilter filter;
+  filter.name = request.name();
+  filter.description = request.description();
+  filter.labels.assign(request.labels().begin(), request.labels().end());
+  if (request.has_archived()) filter.archived = request.archived().value();
+  filter.states = core_states(request.states());
+  filter.users.assign(request.users().begin(), request.users().end());
+  filter.user_ids.assign(request.user_ids().begin(), request.user_ids().end());
+  if (request.project_id() != 0) filter.project = request.project_id();
+  filter.sort = sort_of(request.sort_by());
+  filter.window = to_window(request.offset(), request.limit(), request.order_by(), kDefaultLimit);
+  return filter;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ExperimentService::GetExperiments(grpc::CallbackServerContext* call,
+                                                            const v1::GetExperimentsRequest* request,
+                                                            v1::GetExperimentsResponse* response) {
+  return unary(context_, call, "/det.v1.ExperimentService/GetExperiments",
+               [this, request, response](const Caller&) -> Status {
+                 const db::ExperimentFilter filter = filter_of(*request);
+                 TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter));
+                 for (const db::ExperimentRow& row : page.rows) to_proto(row, response->add_experiments());
+                 to_pagination(page, filter.window, response->mutable_pagination());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::GetExperiment(grpc::CallbackServerContext* call,
+                                                           const v1::GetExperimentRequest* request,
+                                                           v1::GetExperimentResponse* response) {
+  return unary(context_, call, "/det.v1.ExperimentService/GetExperiment",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const auto row,
+                            db::get_experiment(context_.pool, ExperimentId(request->experiment_id())));
+                 to_proto(row, response->mutable_experiment());
+                 *response->mutable_config() = response->experiment().config();
+                 response->mutable_job_summary()->set_state(response->experiment().state());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::GetExperimentTrials(
+    grpc::CallbackServerContext* call, const v1::GetExperimentTrialsRequest* request,
+    v1::GetExperimentTrialsResponse* response) {
+  return unary(context_, call, "/det.v1.ExperimentService/GetExperimentTrials",
+               [this, request, response](const Caller&) -> Status {
+                 const ExperimentId id(request->experiment_id());
+                 TRY(db::get_experiment(context_.pool, id));
+                 const db::TrialFilter filter{
+                     .experiment = id,
+                     .states = core_states(request->states()),
+                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+                 TRY_ASSIGN(const auto page, db::list_trials(context_.pool, filter));
+                 for (const db::TrialRow& row : page.rows) to_proto(row, response->add_trials());
+                 to_pagination(page, filter.window, response->mutable_pagination());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::GetExperimentCheckpoints(
+    grpc::CallbackServerContext* call, const v1::GetExperimentCheckpointsRequest* request,
+    v1::GetExperimentCheckpointsResponse* response) {
+  return unary(context_, call, "/det.v1.ExperimentService/GetExperimentCheckpoints",
+               [this, request, response](const Caller&) -> Status {
+                 const ExperimentId id(request->id());
+                 TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, id));
+                 const db::CheckpointFilter filter{
+                     .experiment = id,
+                     .states = checkpoint_states(request->states()),
+                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+                 TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
+                 const std::string root = storage_root(experiment.config);
+                 for (const db::CheckpointRow& row : page.rows)
+                   to_proto(row, root, response->add_checkpoints());
+                 to_pagination(page, filter.window, response->mutable_pagination());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::GetModelDef(grpc::CallbackServerContext* call,
+                                                         const v1::GetModelDefRequest* request,
+                                                         v1::GetModelDefResponse* response) {
+  return unary(context_, call, "/det.v1.ExperimentService/GetModelDef",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const std::string bytes,
+                            db::get_model_definition(context_.pool, ExperimentId(request->experiment_id())));
+                 response->set_b64_tgz(to_base64(bytes));
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::act(grpc::CallbackServerContext* call, const char* method,
+                                                 const v1::ExperimentActionRequest* request,
+                                                 core::ExperimentAction action) {
+  return unary(context_, call, method, [this, request, action](const Caller&) -> Status {
+    const ExperimentId id(request->id());
+    auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
+    if (done) return {};
+    if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+    // The core forgets what has ended.
+    TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+    return fail(Code::kFailedPrecondition,
+                "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
+  });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::ActivateExperiment(grpc::CallbackServerContext* call,
+                                                                const v1::ExperimentActionRequest* request,
+                                                                v1::ExperimentActionResponse*) {
+  return act(call, "/det.v1.ExperimentService/ActivateExperiment", request,
+             core::ExperimentAction::kActivate);
+}
+grpc::ServerUnaryReactor* ExperimentService::PauseExperiment(grpc::CallbackServerContext* call,
+                                                             const v1::ExperimentActionRequest* request,
+                                                             v1::ExperimentActionResponse*) {
+  return act(call, "/det.v1.ExperimentService/PauseExperiment", request, core::ExperimentAction::kPause);
+}
+grpc::ServerUnaryReactor* ExperimentService::CancelExperiment(grpc::CallbackServerContext* call,
+                                                              const v1::ExperimentActionRequest* request,
+                                                              v1::ExperimentActionResponse*) {
+  return act(call, "/det.v1.ExperimentService/CancelExperiment", request, core::ExperimentAction::kCancel);
+}
+grpc::ServerUnaryReactor* ExperimentService::KillExperiment(grpc::CallbackServerContext* call,
+                                                            const v1::ExperimentActionRequest* request,
+                                                            v1::ExperimentActionResponse*) {
+  return act(call, "/det.v1.ExperimentService/KillExperiment", request, core::ExperimentAction::kKill);
+}
+
+}  // namespace det::api

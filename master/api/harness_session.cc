@@ -1,0 +1,426 @@
+// Owns the states of one harness session. Everything but gRPC's own callbacks runs on the edge worker:
+//
+//   opened → (Attach checked against the core) attached → (error, end of stream, shutdown) finished
+#include "master/api/harness_session.h"
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "master/api/convert.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::size_t kMostUnacknowledged = 1024;
+constexpr std::size_t kMostNames = 1000;
+constexpr std::size_t kLongestName = 256;
+
+Status check_name(std::string_view name) {
+  if (name.empty() || name.size() > kLongestName) {
+    return fail(Code::kInvalidArgument, "a metric's name must have 1 to 256 characters");
+  }
+  for (const unsigned char c : name) {
+    if (c < 0x20 || c > 0x7e)
+      return fail(Code::kInvalidArgument, "metric " + make_utf8(name) + ": only printable ASCII");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_metrics(const v1::MetricsReport& report) {
+  const std::string& group = report.group();
+  if (group.empty() || group.size() > 128 || group.find('.') != group.npos || has_control_characters(group) ||
+      find_bad_utf8(group)) {
+    return fail(Code::kInvalidArgument, "metric group: 1 to 128 characters without \".\"");
+  }
+  if (report.steps_completed() < 0)
+    return fail(Code::kInvalidArgument, "steps_completed must not be negative");
+  TRY(db::check_json_object(report.metrics()));
+  TRY_ASSIGN(const Json json, parse_json(report.metrics(), {.bytes = 1 << 20, .depth = 8}));
+  if (json.size() > kMostNames) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
+  for (const auto& [name, value] : json.items()) TRY(check_name(name));
+  return {};
+}
+
+std::optional<double> searcher_metric(const std::string& metrics, const std::string& name) {
+  auto json = parse_json(metrics, {.bytes = 1 << 20, .depth = 8});
+  if (!json || !json->is_object()) return std::nullopt;
+  auto it = json->find(name);
+  return it == json->end() ? std::nullopt : read_double(*it);
+}
+
+class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>,
+                       public std::enable_shared_from_this<HarnessSession> {
+ public:
+  HarnessSession(HarnessService& service, Credentials credentials)
+      : service_(service), context_(service.context_), credentials_(std::move(credentials)) {}
+
+  void start() {
+    self_ = shared_from_this();
+    StartRead(&incoming_);
+  }
+
+  // ---- gRPC's callbacks
+  // --------------------------------------------------------------------------------------------
+  void OnReadDone(bool ok) override {
+    on_edge([self = self_, ok] { self->read_done(ok); });
+  }
+  void OnWriteDone(bool ok) override {
+    on_edge([self = self_, ok] { self->write_done(ok); });
+  }
+  void OnCancel() override {}
+  void OnDone() override {
+    on_edge([self = std::move(self_)] { self->forget(); });
+  }
+
+  // ---- on the edge worker
+  // ------------------------------------------------------------------------------------------
+  void preempt() {
+    v1::MasterMessage message;
+    message.mutable_preempt();
+    send(std::move(message));
+  }
+
+  void finish(const grpc::Status& status) {
+    if (finished_) return;
+    finished_ = true;
+    status_ = status;
+    if (!writing_) Finish(status_);
+  }
+
+  void push_rows() {
+    if (rows_.empty() || rows_in_flight_ || finished_) return;
+    db::MetricBatch batch{.trial = trial_, .run = run_, .rows = std::move(rows_)};
+    rows_.clear();
+    batch.done = [self = shared_from_this(), sequences = row_sequences_](Status status) {
+      self->on_edge([self, sequences, status] {
+        self->rows_in_flight_ = false;
+        if (status) {
+          self->publish(loop::Change::Kind::kMetrics);
+        }
+        for (const std::int64_t sequence : sequences) self->report_done(sequence, status);
+        self->push_rows();
+      });
+    };
+    rows_in_flight_ = true;
+    if (context_.bulk.try_push(std::move(batch))) {
+      row_sequences_.clear();
+    } else {
+      // Full: tick() comes back to them.
+      rows_ = std::move(batch.rows);
+      rows_in_flight_ = false;
+    }
+  }
+
+ private:
+  struct Pending {
+    std::int64_t sequence;
+    bool durable = false;
+  };
+
+  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+
+  void forget() {
+    auto it = service_.sessions_.find(allocation_);
+    if (it != service_.sessions_.end() && it->second.lock().get() == this) service_.sessions_.erase(it);
+  }
+
+  void read_done(bool ok) {
+    if (finished_) return;
+    if (!ok) return finish(grpc::Status::OK);
+    if (incoming_.has_attach() && !attach_seen_) {
+      attach_seen_ = true;
+      return attach(incoming_.attach());
+    }
+    if (!attached_ || !incoming_.has_report()) {
+      return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
+    }
+    take(incoming_.report());
+    if (!finished_) read_next();
+  }
+
+  /// Reads on while few reports wait: a client that outruns the database is felt by the client.
+  void read_next() {
+    reading_ = pending_.size() < kMostUnacknowledged;
+    if (reading_) StartRead(&incoming_);
+  }
+
+  void attach(const v1::Attach& attach) {
+    trial_ = TrialId(attach.trial_id());
+    run_ = attach.run();
+    allocation_ = AllocationId(attach.allocation_id());
+    const std::string expected = allocation_token(context_.settings.cluster_secret, allocation_);
+    if (!equal_secret(expected, credentials_.allocation_token)) {
+      return refuse({Code::kUnauthenticated,
+                     "the token is not that of allocation " + make_utf8(allocation_.value),
+                     {}});
+    }
+    // The core is asked on a worker: the edge worker must not wait.
+    context_.workers.post([self = shared_from_this()] { self->look_up(); });
+  }
+
+  struct Found {
+    bool current = false;
+    ExperimentId experiment;
+    TaskId task;
+    std::string metric;
+  };
+
+  void look_up() {
+    auto found = std::make_shared<Found>();
+    const bool seen =
+        context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_](const core::Core& core) {
+          auto allocation = core.allocations().find(id);
+          if (allocation == core.allocations().end()) return;
+          if (allocation->second.trial != trial || allocation->second.run != run) return;
+          auto row = core.trials().find(trial);
+          if (row == core.trials().end()) return;
+          found->current = true;
+          found->experiment = row->second.experiment;
+          found->task = row->second.task;
+          auto experiment = core.experiments().find(row->second.experiment);
+          if (experiment != core.experiments().end())
+            found->metric = experiment->second.config->searcher.metric;
+        });
+    on_edge([self = shared_from_this(), found, seen] {
+      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!found->current) {
+        return self->refuse({Code::kAborted, "this run is not the trial's current one; leave", {}});
+      }
+      self->admit(*found);
+    });
+  }
+
+  void admit(const Found& found) {
+    experiment_ = found.experiment;
+    task_ = found.task;
+    metric_ = found.metric;
+    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    auto& place = service_.sessions_[allocation_];
+    if (auto older = place.lock())
+      older->finish(to_grpc(Error{Code::kAborted, "a newer session took over", {}}));
+    place = weak_from_this();
+    context_.loop.call(core::HarnessAttached{.trial = trial_, .run = run_},
+                       [self = shared_from_this()](loop::Answer answer) {
+                         self->on_edge([self, answer = std::move(answer)] { self->attached(answer); });
+                       });
+  }
+
+  void attached(const loop::Answer& answer) {
+    if (finished_) return;
+    if (!answer) return refuse(answer.error());
+    attached_ = true;
+    v1::MasterMessage message;
+    message.mutable_attached()->set_preempt(std::get<core::Attached>(*answer).preempt);
+    send(std::move(message));
+    read_next();
+  }
+
+  void take(const v1::Report& report) {
+    if (report.sequence() <= last_sequence_) {
+      return refuse({Code::kInvalidArgument, "report numbers must grow", {}});
+    }
+    last_sequence_ = report.sequence();
+    pending_.push_back({report.sequence()});
+    const WallTime time = report.has_time() ? from_proto(report.time()) : wall_now();
+    switch (report.report_case()) {
+      case v1::Report::kMetrics:
+        return take_metrics(report.sequence(), report.metrics(), time);
+      case v1::Report::kCheckpoint:
+        return take_checkpoint(report.sequence(), report.checkpoint(), time);
+      case v1::Report::kProgress:
+        return take_progress(report.sequence(), report.progress());
+      case v1::Report::kInvalidHp:
+        return to_core(report.sequence(), core::ReportInvalidHp{.trial = trial_, .run = run_});
+      case v1::Report::kPreemptionAcknowledged:
+        return to_core(report.sequence(), core::AcknowledgePreemption{.trial = trial_, .run = run_});
+      case v1::Report::REPORT_NOT_SET:
+        return refuse({Code::kInvalidArgument, "an empty report", {}});
+    }
+  }
+
+  void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {
+    if (auto checked = check_metrics(report); !checked) return refuse(checked.error());
+    if (report.group() == "validation") {
+      return to_core(sequence,
+                     core::ReportValidation{.trial = trial_,
+                                            .run = run_,
+                                            .steps_completed = report.steps_completed(),
+                                            .metrics = report.metrics(),
+                                            .searcher_metric = searcher_metric(report.metrics(), metric_),
+                                            .reported = time});
+    }
+    rows_.push_back({report.group(), report.steps_completed(), report.metrics(), time});
+    row_sequences_.push_back(sequence);
+    push_rows();
+  }
+
+  void take_progress(std::int64_t sequence, const v1::ProgressReport& report) {
+    if (!(report.progress() >= 0 && report.progress() <= 1) || report.steps_completed() < 0) {
+      return refuse(
+          {Code::kInvalidArgument, "progress must be within 0 and 1, steps_completed not negative", {}});
+    }
+    to_core(sequence, core::ReportProgress{.trial = trial_,
+                                           .run = run_,
+                                           .progress = report.progress(),
+                                           .steps_completed = report.steps_completed()});
+  }
+
+  void take_checkpoint(std::int64_t sequence, const v1::CheckpointReport& report, WallTime time) {
+    const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
+    if (report.steps_completed() < 0) {
+      return refuse({Code::kInvalidArgument, "checkpoint: steps_completed must not be negative", {}});
+    }
+    if (report.uuid().empty() || report.uuid().size() > 64 ||
+        report.uuid().find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
+      return refuse({Code::kInvalidArgument, "checkpoint: uuid is no uuid", {}});
+    }
+    Json resources = Json::object();
+    for (const auto& [path, size] : report.resources()) resources[make_utf8(path)] = size;
+    const std::string resources_text = dump_json(resources);
+    auto checked = db::check_json_object(metadata);
+    if (checked) checked = db::check_json_object(resources_text, 4 << 20);
+    if (!checked) return refuse(checked.error());
+    to_core(sequence, core::ReportCheckpoint{.trial = trial_,
+                                             .run = run_,
+                                             .uuid = CheckpointId(report.uuid()),
+                                             .steps_completed = report.steps_completed(),
+                                             .resources = resources_text,
+                                             .metadata = metadata,
+                                             .reported = time});
+  }
+
+  void to_core(std::int64_t sequence, core::Input input) {
+    context_.loop.call(std::move(input), [self = shared_from_this(), sequence](loop::Answer answer) {
+      Status status;
+      if (!answer) status = tl::unexpected(answer.error());
+      self->on_edge([self, sequence, status] { self->report_done(sequence, status); });
+    });
+  }
+
+  void report_done(std::int64_t sequence, const Status& status) {
+    if (finished_) return;
+    if (!status) return refuse(status.error());
+    auto it =
+        std::lower_bound(pending_.begin(), pending_.end(), sequence,
+                         [](const Pending& report, std::int64_t wanted) { return report.sequence < wanted; });
+    if (it != pending_.end() && it->sequence == sequence) it->durable = true;
+    std::int64_t acknowledged = 0;
+    while (!pending_.empty() && pending_.front().durable) {
+      acknowledged = pending_.front().sequence;
+      pending_.pop_front();
+    }
+    if (acknowledged == 0) return;
+    acknowledge(acknowledged);
+    if (attached_ && !reading_) read_next();
+  }
+
+  void acknowledge(std::int64_t sequence) {
+    // One waiting acknowledgement says as much as many.
+    if (!outgoing_.empty() && outgoing_.back().has_acknowledged() && (outgoing_.size() > 1 || !writing_)) {
+      outgoing_.back().mutable_acknowledged()->set_sequence(sequence);
+      return;
+    }
+    v1::MasterMessage message;
+    message.mutable_acknowledged()->set_sequence(sequence);
+    send(std::move(message));
+  }
+
+  void publish(loop::Change::Kind kind) {
+    context_.hub.publish(
+        {.kind = kind, .experiment = experiment_, .trial = trial_, .task = task_, .name = "training"});
+  }
+
+  void refuse(const Error& error) {
+    log::debug("harness session ended", {{"allocation", allocation_}, {"reason", error.message}});
+    finish(to_grpc(error));
+  }
+
+  void send(v1::MasterMessage message) {
+    if (finished_) return;
+    outgoing_.push_back(std::move(message));
+    if (!writing_) write_next();
+  }
+  void write_next() {
+    writing_ = !outgoing_.empty();
+    if (writing_) StartWrite(&outgoing_.front());
+  }
+  void write_done(bool ok) {
+    writing_ = false;
+    if (!outgoing_.empty()) outgoing_.pop_front();
+    if (finished_) return Finish(status_);
+    if (!ok) return finish(grpc::Status::OK);
+    write_next();
+  }
+
+  HarnessService& service_;
+  const Context& context_;
+  const Credentials credentials_;
+  std::shared_ptr<HarnessSession> self_;
+  v1::HarnessMessage incoming_;
+  std::deque<v1::MasterMessage> outgoing_;
+  bool writing_ = false, reading_ = true, finished_ = false, attach_seen_ = false, attached_ = false;
+  grpc::Status status_;
+
+  TrialId trial_;
+  RunNumber run_ = 0;
+  AllocationId allocation_;
+  ExperimentId experiment_;
+  TaskId task_;
+  std::string metric_;  ///< the searcher's
+  std::int64_t last_sequence_ = 0;
+  std::deque<Pending> pending_;
+  std::vector<db::MetricRow> rows_;
+  std::vector<std::int64_t> row_sequences_;
+  bool rows_in_flight_ = false;
+};
+
+namespace {
+
+/// Ends a stream that was not let in.
+class Refused : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage> {
+ public:
+  explicit Refused(const Error& error) { Finish(to_grpc(error)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
+    grpc::CallbackServerContext* call) {
+  auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), context_.pool);
+  if (!caller) return new Refused(caller.error());
+  auto session = std::make_shared<HarnessSession>(*this, std::move(caller->credentials));
+  session->start();
+  return session.get();
+}
+
+void HarnessService::preempt(const AllocationId& id) {
+  context_.edge.post([this, id] {
+    auto it = sessions_.find(id);
+    if (it == sessions_.end()) return;
+    if (auto session = it->second.lock()) session->preempt();
+  });
+}
+
+void HarnessService::tick() {
+  for (auto& [id, weak] : sessions_) {
+    if (auto session = weak.lock()) session->push_rows();
+  }
+}
+
+void HarnessService::close() {
+  closed_ = true;
+  for (auto& [id, weak] : sessions_) {
+    if (auto session = weak.lock())
+      session->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+  }
+}
+
+}  // namespace det::api

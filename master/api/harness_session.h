@@ -1,0 +1,43 @@
+// Owns HarnessService: one stream per training process. Checks what a stranger wrote, sends what the searcher
+// needs to the core and the rest to the bulk writer, acknowledges in order what is durable, passes
+// pre-emption down.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "det/v1/harness.grpc.pb.h"
+#include "master/api/unary.h"
+
+namespace det::api {
+
+class HarnessSession;
+
+class HarnessService final : public v1::HarnessService::CallbackService {
+ public:
+  explicit HarnessService(const Context& context) : context_(context) {}
+  grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* Session(
+      grpc::CallbackServerContext* call) override;
+
+  /// Tells the allocation's process, if it is connected. Any thread.
+  void preempt(const AllocationId& id);
+  /// Retries what found the bulk writer full. On the edge worker, several times a second.
+  void tick();
+  /// Ends all sessions (UNAVAILABLE: come back). On the edge worker.
+  void close();
+
+ private:
+  friend class HarnessSession;
+  const Context& context_;
+  // The edge worker's own.
+  std::map<AllocationId, std::weak_ptr<HarnessSession>> sessions_;
+  bool closed_ = false;
+};
+
+/// Limits of one report (promises §5): at most 1 MiB, 1,000 names of at most 256 printable ASCII characters,
+/// depth 8. Names the metric that is wrong.
+Status check_metrics(const v1::MetricsReport& report);
+/// The value of the searcher's metric in a validation report, if it has one.
+std::optional<double> searcher_metric(const std::string& metrics, const std::string& name);
+
+}  // namespace det::api

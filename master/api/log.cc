@@ -1,0 +1,220 @@
+// Owns the states of one reader of a log. Reading happens on a worker, writing on gRPC's threads, everything
+// else on the edge worker:
+//
+//   reading → writing → reading … → (nothing new) → done, or waiting → (a change is told) → reading
+#include "master/api/log.h"
+
+#include <algorithm>
+
+#include "master/api/convert.h"
+#include "master/db/queries_trial.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::int64_t kPage = 1000;
+constexpr std::int64_t kLongestTail = 10'000;
+
+class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
+ public:
+  Reader(const Context& context, grpc::CallbackServerContext* call, const v1::TrialLogsRequest& request)
+      : context_(context),
+        call_(call),
+        credentials_(read_credentials(*call)),
+        request_(request),
+        left_(request.limit()) {}
+
+  void start() {
+    self_ = shared_from_this();
+    filter_ = log_filter(request_);
+    filter_.descending = request_.order_by() == v1::ORDER_BY_DESC;
+    filter_.after_id = request_.after_id();
+    on_worker([self = self_] { self->open(); });
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok || ++next_row_ >= rows_.size()) return on_edge([self = self_, ok] { self->page_written(ok); });
+    write_row();
+  }
+  void OnCancel() override {
+    on_edge([self = self_] {
+      self->cancelled_ = true;
+      if (self->state_ == State::kWaiting) self->finish(grpc::Status::CANCELLED);
+    });
+  }
+  void OnDone() override {
+    on_edge([self = std::move(self_)] {
+      if (self->subscription_ != 0) self->context_.hub.unsubscribe(self->subscription_);
+    });
+  }
+
+ private:
+  enum class State { kReading, kWriting, kWaiting, kFinished };
+
+  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+  void on_worker(loop::Workers::Job job) {
+    if (!context_.workers.try_post(std::move(job))) {
+      finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+    }
+  }
+
+  // ---- on a worker
+  // -------------------------------------------------------------------------------------------------
+
+  void open() {
+    auto caller = authorize("/det.v1.LogService/TrialLogs", credentials_, context_.pool);
+    if (!caller) return finish_later(caller.error());
+    auto trial = db::get_trial(context_.pool, TrialId(request_.trial_id()));
+    if (!trial) return finish_later(trial.error());
+    filter_.task = trial->trial.task;
+    // Tells the gateway that an answer has begun, though its first line may be long in coming.
+    call_->AddInitialMetadata("x-det-open", "1");
+    StartSendInitialMetadata();
+    if (request_.follow()) {
+      // Told of changes before the first read: nothing falls between. The listener owns us until it is taken
+      // back.
+      subscription_ = context_.hub.subscribe(
+          [self = shared_from_this()](const std::shared_ptr<const loop::Event>& event) {
+            if (event && self->concerns(event->change)) self->on_edge([self] { self->told(); });
+          });
+    }
+    read();
+  }
+
+  void read() {
+    // The end is looked at before the lines: lines written before the trial ended are then all seen.
+    bool ended = false;
+    if (request_.follow()) {
+      auto trial = db::get_trial(context_.pool, TrialId(request_.trial_id()));
+      if (!trial) return finish_later(trial.error());
+      ended = core::is_terminal(trial->trial.state);
+    }
+    db::LogFilter filter = filter_;
+    filter.limit = left_ > 0 ? std::min(left_, kPage) : kPage;
+    // A tail is one page, as long as the database gives.
+    if (filter.descending) filter.limit = left_ > 0 ? std::min(left_, kLongestTail) : kLongestTail;
+    auto rows = db::read_logs(context_.pool, filter);
+    if (!rows) return finish_later(rows.error());
+    on_edge([self = shared_from_this(), rows = std::move(*rows), ended]() mutable {
+      self->page_read(std::move(rows), ended);
+    });
+  }
+
+  void finish_later(const Error& error) {
+    on_edge([self = shared_from_this(), status = to_grpc(error)] { self->finish(status); });
+  }
+
+  // ---- on the edge worker
+  // ------------------------------------------------------------------------------------------
+
+  bool concerns(const loop::Change& change) const {
+    return change.task == filter_.task &&
+           (change.kind == loop::Change::Kind::kLogs || change.kind == loop::Change::Kind::kTrial);
+  }
+
+  void told() {
+    news_ = true;
+    if (state_ == State::kWaiting) read_again();
+  }
+
+  void read_again() {
+    state_ = State::kReading;
+    news_ = false;
+    on_worker([self = shared_from_this()] { self->read(); });
+  }
+
+  void page_read(std::vector<db::LogRow> rows, bool ended) {
+    if (cancelled_) return finish(grpc::Status::CANCELLED);
+    if (rows.empty()) {
+      if (!request_.follow() || ended) return finish(grpc::Status::OK);
+      state_ = State::kWaiting;
+      if (news_) read_again();
+      return;
+    }
+    newest_ = std::max(newest_, std::max(rows.front().id, rows.back().id));
+    if (filter_.descending && request_.follow()) {
+      // A followed log goes forward: its tail too.
+      std::reverse(rows.begin(), rows.end());
+    }
+    rows_ = std::move(rows);
+    next_row_ = 0;
+    state_ = State::kWriting;
+    write_row();
+  }
+
+  void page_written(bool ok) {
+    if (!ok || cancelled_) return finish(grpc::Status::CANCELLED);
+    filter_.after_id = newest_;
+    if (left_ > 0) {
+      left_ -= static_cast<std::int64_t>(rows_.size());
+      if (left_ <= 0 && !request_.follow()) return finish(grpc::Status::OK);
+      if (left_ <= 0) left_ = 0;
+    }
+    if (filter_.descending) {
+      // One page is all that a tail gives; whoever follows goes on forward from it.
+      if (!request_.follow()) return finish(grpc::Status::OK);
+      filter_.descending = false;
+      left_ = 0;
+    }
+    read_again();
+  }
+
+  void finish(const grpc::Status& status) {
+    if (state_ == State::kFinished) return;
+    state_ = State::kFinished;
+    Finish(status);
+  }
+
+  // ---- while writing
+  // -----------------------------------------------------------------------------------------------
+
+  void write_row() {
+    entry_.Clear();
+    to_proto(rows_[next_row_], TrialId(request_.trial_id()), &entry_);
+    StartWrite(&entry_);
+  }
+
+  const Context& context_;
+  grpc::CallbackServerContext* const call_;
+  const Credentials credentials_;
+  const v1::TrialLogsRequest request_;
+  db::LogFilter filter_;
+  std::int64_t left_;  ///< lines still wanted; 0: no limit
+  std::int64_t newest_ = 0;
+  State state_ = State::kReading;
+  bool news_ = false, cancelled_ = false;
+  std::vector<db::LogRow> rows_;
+  std::size_t next_row_ = 0;
+  v1::LogEntry entry_;
+  loop::Hub::Subscription subscription_ = 0;
+  std::shared_ptr<Reader> self_;
+};
+
+}  // namespace
+
+db::LogFilter log_filter(const v1::TrialLogsRequest& request) {
+  db::LogFilter filter;
+  filter.allocations.assign(request.allocation_ids().begin(), request.allocation_ids().end());
+  filter.agents.assign(request.agent_ids().begin(), request.agent_ids().end());
+  filter.ranks.assign(request.rank_ids().begin(), request.rank_ids().end());
+  for (const int level : request.levels()) {
+    const std::string name = log_level_name(static_cast<v1::LogLevel>(level));
+    if (!name.empty()) filter.levels.push_back(name);
+  }
+  filter.stdtypes.assign(request.stdtypes().begin(), request.stdtypes().end());
+  filter.sources.assign(request.sources().begin(), request.sources().end());
+  if (request.has_timestamp_before()) filter.before = from_proto(request.timestamp_before());
+  if (request.has_timestamp_after()) filter.after = from_proto(request.timestamp_after());
+  filter.search = request.search_text();
+  filter.regex = request.enable_regex();
+  return filter;
+}
+
+grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
+                                                              const v1::TrialLogsRequest* request) {
+  auto reader = std::make_shared<Reader>(context_, call, *request);
+  reader->start();
+  return reader.get();
+}
+
+}  // namespace det::api

@@ -1,0 +1,109 @@
+// Owns the calls of libsodium for passwords.
+#include "master/api/passwords.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/secret.h"
+#include "base/text.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::string_view kSalt = "GubPEmmotfiK9TMD6Zdw";
+constexpr std::size_t kLongest = 1024;
+constexpr int kFreeGuesses = 5;
+constexpr int kPerMinute = 60;
+constexpr Duration kLongestWait = std::chrono::minutes(15);
+constexpr std::size_t kMostEntries = 100'000;
+
+std::string pair_key(const std::string& user, const std::string& address) {
+  return to_lower(user) + '\0' + address;
+}
+
+}  // namespace
+
+Result<std::string> password_form(std::string_view password, bool is_hashed) {
+  if (password.empty()) return fail(Code::kInvalidArgument, "the password is empty");
+  if (password.size() > kLongest)
+    return fail(Code::kInvalidArgument, "the password is longer than 1024 bytes");
+  if (is_hashed) {
+    const std::string form = to_lower(password);
+    if (form.size() != 2 * crypto_hash_sha512_BYTES ||
+        form.find_first_not_of("0123456789abcdef") != form.npos) {
+      return fail(Code::kInvalidArgument,
+                  "the password is said to be hashed but is no SHA-512 in hexadecimal");
+    }
+    return form;
+  }
+  const std::string salted = std::string(kSalt) + std::string(password);
+  std::string digest(crypto_hash_sha512_BYTES, '\0');
+  crypto_hash_sha512(reinterpret_cast<unsigned char*>(digest.data()),
+                     reinterpret_cast<const unsigned char*>(salted.data()), salted.size());
+  return to_hex(digest);
+}
+
+std::string hash_password(const std::string& form) {
+  char out[crypto_pwhash_STRBYTES];
+  // Fails only without memory.
+  if (sodium_init() < 0 ||
+      crypto_pwhash_str_alg(out, form.data(), form.size(), 2, 19 << 20, crypto_pwhash_ALG_ARGON2ID13) != 0) {
+    std::abort();
+  }
+  return out;
+}
+
+bool verify_password(const std::string& hash, const std::string& form) {
+  if (sodium_init() < 0 || hash.size() >= crypto_pwhash_STRBYTES) return false;
+  return crypto_pwhash_str_verify(hash.c_str(), form.data(), form.size()) == 0;
+}
+
+const std::string& decoy_hash() {
+  static const std::string hash = hash_password(random_token());
+  return hash;
+}
+
+Status Throttle::allow(const std::string& user, const std::string& address, MonoTime now) {
+  forget_old(now);
+  auto wait = [](Duration time) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).count();
+    return fail(Code::kResourceExhausted,
+                "too many failed logins; try again in " + std::to_string(seconds) + " s");
+  };
+  auto pair = pairs_.find(pair_key(user, address));
+  if (pair != pairs_.end() && pair->second.next > now) return wait(pair->second.next - now);
+  Minute& minute = addresses_[address];
+  if (minute.guesses == 0 || now - minute.start >= std::chrono::minutes(1)) minute = {now, 0};
+  if (minute.guesses >= kPerMinute) return wait(minute.start + std::chrono::minutes(1) - now);
+  return {};
+}
+
+void Throttle::failed(const std::string& user, const std::string& address, MonoTime now) {
+  Guesses& guesses = pairs_[pair_key(user, address)];
+  ++guesses.failures;
+  ++addresses_[address].guesses;
+  if (guesses.failures >= kFreeGuesses) {
+    const int doublings = std::min(guesses.failures - kFreeGuesses, 10);
+    guesses.next = now + std::min<Duration>(std::chrono::seconds(1 << doublings), kLongestWait);
+  } else {
+    guesses.next = now;
+  }
+}
+
+void Throttle::succeeded(const std::string& user, const std::string& address) {
+  pairs_.erase(pair_key(user, address));
+}
+
+void Throttle::forget_old(MonoTime now) {
+  if (pairs_.size() > kMostEntries) {
+    std::erase_if(pairs_, [&](const auto& entry) { return entry.second.next + kLongestWait <= now; });
+  }
+  if (addresses_.size() > kMostEntries) {
+    std::erase_if(addresses_,
+                  [&](const auto& entry) { return now - entry.second.start >= std::chrono::minutes(1); });
+  }
+}
+
+}  // namespace det::api

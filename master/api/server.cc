@@ -1,0 +1,146 @@
+// Owns putting the services behind one server.
+#include "master/api/server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/server_builder.h>
+
+#include <variant>
+
+#include "master/api/agent_link.h"
+#include "master/api/auth.h"
+#include "master/api/checkpoint.h"
+#include "master/api/cluster.h"
+#include "master/api/experiment.h"
+#include "master/api/harness_session.h"
+#include "master/api/log.h"
+#include "master/api/trial.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kHandshakeMs = 5'000;
+constexpr int kMessageBytes = 4 << 20;
+constexpr int kMetadataBytes = 8 << 10;
+constexpr int kStreamsPerConnection = 100;
+constexpr int kKeepaliveMs = 20'000;
+constexpr int kPingAnswerMs = 10'000;
+constexpr std::size_t kMemoryBytes = 1ULL << 30;
+
+void set_limits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kMessageBytes);
+  builder.SetMaxSendMessageSize(-1);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  grpc::ResourceQuota quota("det-master");
+  quota.Resize(kMemoryBytes);
+  builder.SetResourceQuota(quota);
+}
+
+}  // namespace
+
+struct Server::Parts {
+  explicit Parts(const Context& c)
+      : context(c),
+        auth(c),
+        cluster(c),
+        experiment(c),
+        trial(c),
+        checkpoint(c),
+        log(c),
+        harness(c),
+        agent(c) {}
+
+  const Context& context;
+  AuthService auth;
+  ClusterService cluster;
+  ExperimentService experiment;
+  TrialService trial;
+  CheckpointService checkpoint;
+  LogService log;
+  HarnessService harness;
+  AgentService agent;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  std::unique_ptr<grpc::Server> server;
+  /// The same services for the gateway alone, which bounds bodies by route: a whole context may come in one
+  /// message.
+  std::unique_ptr<grpc::Server> inside;
+
+  void offer(grpc::ServerBuilder& builder) {
+    builder.RegisterService(&auth);
+    builder.RegisterService(&cluster);
+    builder.RegisterService(&experiment);
+    builder.RegisterService(&trial);
+    builder.RegisterService(&checkpoint);
+    builder.RegisterService(&log);
+    builder.RegisterService(&harness);
+    builder.RegisterService(&agent);
+  }
+};
+
+Server::Server(const Context& context) : parts_(std::make_unique<Parts>(context)) {
+  grpc::ServerBuilder builder;
+  set_limits(builder);
+  parts_->offer(builder);
+  parts_->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  parts_->server = builder.BuildAndStart();
+
+  grpc::ServerBuilder inside;
+  inside.SetMaxReceiveMessageSize(-1);
+  inside.SetMaxSendMessageSize(-1);
+  parts_->offer(inside);
+  parts_->inside = inside.BuildAndStart();
+}
+
+Server::~Server() = default;
+
+void Server::take(UniqueFd connection) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+  parameters.fd = connection.release();
+  parts_->acceptor->HandleNewConnection(&parameters);
+}
+
+std::shared_ptr<grpc::Channel> Server::channel() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  return parts_->inside->InProcessChannel(arguments);
+}
+
+void Server::send(core::Send send) {
+  std::visit(
+      [this](auto&& command) {
+        using T = std::decay_t<decltype(command)>;
+        if constexpr (std::is_same_v<T, core::StartAllocation>) parts_->agent.start(std::move(command));
+        if constexpr (std::is_same_v<T, core::KillAllocation>) parts_->agent.kill(std::move(command));
+        if constexpr (std::is_same_v<T, core::AllocationForgotten>) parts_->agent.forget(std::move(command));
+        if constexpr (std::is_same_v<T, core::PreemptAllocation>) parts_->harness.preempt(command.allocation);
+      },
+      std::move(send));
+}
+
+void Server::changed(const loop::Change& change) { parts_->context.hub.publish(change); }
+
+void Server::tick() {
+  parts_->agent.tick();
+  parts_->harness.tick();
+}
+
+void Server::stop(Duration grace) {
+  parts_->context.edge.post([parts = parts_.get()] {
+    parts->agent.close();
+    parts->harness.close();
+  });
+  const auto deadline =
+      std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + grace;
+  parts_->inside->Shutdown(deadline);
+  parts_->server->Shutdown(deadline);
+}
+
+}  // namespace det::api

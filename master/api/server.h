@@ -1,0 +1,39 @@
+// Owns the gRPC server: the services together, its limits, its start and end. Opens no port: connections are
+// handed to it.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/server.h>
+
+#include <memory>
+
+#include "base/fd.h"
+#include "master/api/context.h"
+#include "master/core/effect.h"
+#include "master/loop/change.h"
+
+namespace det::api {
+
+class Server {
+ public:
+  explicit Server(const Context& context);
+  ~Server();
+
+  /// Takes over a connected, non-blocking socket. Any thread.
+  void take(UniqueFd connection);
+  /// To this server, in this process.
+  std::shared_ptr<grpc::Channel> channel();
+  /// The loop's sinks. On the release thread.
+  void send(core::Send send);
+  void changed(const loop::Change& change);
+  /// On the edge worker, several times a second.
+  void tick();
+  /// Ends the streams, lets running calls finish for at most `grace`, then cuts them.
+  void stop(Duration grace);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace det::api

@@ -1,0 +1,59 @@
+// Owns writing errors for the wire.
+#include "master/api/status.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "det/status.pb.h"
+#include "det/v1/common.pb.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::size_t kMessageBytes = 1024;
+constexpr std::size_t kDetailBytes = 4 * 1024;
+
+std::string short_message(const Error& error) {
+  std::string message = error.message;
+  if (!error.problems.empty()) {
+    message = error.problems.size() == 1 ? to_string(error.problems[0])
+                                         : std::to_string(error.problems.size()) +
+                                               " problems, the first: " + to_string(error.problems[0]);
+  }
+  message = make_utf8(message);
+  if (message.size() > kMessageBytes) message = make_utf8(message.substr(0, kMessageBytes)) + "…";
+  return message;
+}
+
+}  // namespace
+
+grpc::Status to_grpc(const Error& error) {
+  if (error.code == Code::kInternal || error.code == Code::kUnknown) {
+    log::error("call failed", {{"error", error.message}});
+  }
+  const std::string message = short_message(error);
+  const auto code = static_cast<grpc::StatusCode>(error.code);
+  if (error.problems.empty()) return grpc::Status(code, message);
+  v1::Problems problems;
+  for (const Problem& problem : error.problems) {
+    v1::Problem* out = problems.add_problems();
+    out->set_code(problem.code);
+    out->set_path(make_utf8(problem.path));
+    out->set_message(make_utf8(problem.message));
+    out->set_file(make_utf8(problem.file));
+    out->set_line(problem.line);
+    out->set_column(problem.column);
+    if (problems.ByteSizeLong() > kDetailBytes && problems.problems_size() > 1) {
+      problems.mutable_problems()->RemoveLast();
+      break;
+    }
+  }
+  google::rpc::Status details;
+  details.set_code(static_cast<int>(error.code));
+  details.set_message(message);
+  details.add_details()->PackFrom(problems);
+  return grpc::Status(code, message, details.SerializeAsString());
+}
+
+grpc::Status to_grpc(const Status& status) { return status ? grpc::Status::OK : to_grpc(status.error()); }
+
+}  // namespace det::api

@@ -1,0 +1,177 @@
+// Owns the calls of TrialService.
+#include "master/api/trial.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/json.h"
+#include "master/api/convert.h"
+#include "master/expconf/parse.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMostCompared = 100;
+
+std::string group_of(v1::MetricType type, const std::string& group) {
+  if (!group.empty()) return group;
+  if (type == v1::METRIC_TYPE_TRAINING) return "training";
+  if (type == v1::METRIC_TYPE_VALIDATION) return "validation";
+  return "";
+}
+
+}  // namespace
+
+std::string storage_root(const std::string& config_json) {
+  auto json = parse_json(config_json, {.bytes = 16 << 20, .depth = 64});
+  if (!json) return "";
+  auto config = expconf::from_resolved(*json);
+  return config ? config->checkpoint_storage.root() : "";
+}
+
+std::vector<std::string> checkpoint_states(const google::protobuf::RepeatedField<int>& states) {
+  std::vector<std::string> names;
+  for (const int state : states) {
+    names.push_back(checkpoint_state_name(static_cast<v1::Checkpoint::CheckpointState>(state)));
+  }
+  return names;
+}
+
+std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>& states) {
+  std::set<core::State> found;
+  for (const int state : states) {
+    if (auto known = from_proto(static_cast<v1::State>(state))) found.insert(*known);
+  }
+  return {found.begin(), found.end()};
+}
+
+grpc::ServerUnaryReactor* TrialService::GetTrial(grpc::CallbackServerContext* call,
+                                                 const v1::GetTrialRequest* request,
+                                                 v1::GetTrialResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const TrialId id(request->trial_id());
+    TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
+    TRY_ASSIGN(const auto summary, db::summarize_metrics(context_.pool, id));
+    to_proto(row, response->mutable_trial());
+    to_proto(summary, response->mutable_trial()->mutable_summary_metrics());
+    return {};
+  };
+  return unary(context_, call, "/det.v1.TrialService/GetTrial", body);
+}
+
+grpc::ServerUnaryReactor* TrialService::GetTrialWorkloads(grpc::CallbackServerContext* call,
+                                                          const v1::GetTrialWorkloadsRequest* request,
+                                                          v1::GetTrialWorkloadsResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    using Filter = v1::GetTrialWorkloadsRequest;
+    const TrialId id(request->trial_id());
+    TRY(db::get_trial(context_.pool, id));
+    db::WorkloadFilter filter{
+        .trial = id,
+        .deleted_checkpoints = !request->remove_deleted_checkpoints(),
+        .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+    const std::string group = group_of(request->metric_type(), request->group());
+    switch (request->filter()) {
+      case Filter::FILTER_OPTION_CHECKPOINT:
+        break;
+      case Filter::FILTER_OPTION_VALIDATION:
+        filter.groups = {"validation"};
+        filter.checkpoints = false;
+        break;
+      case Filter::FILTER_OPTION_CHECKPOINT_OR_VALIDATION:
+        filter.groups = {"validation"};
+        break;
+      default:
+        filter.groups = group.empty() ? std::vector<std::string>{"training", "validation"}
+                                      : std::vector<std::string>{group};
+    }
+    TRY_ASSIGN(const auto page, db::list_workloads(context_.pool, filter));
+    for (const db::Workload& row : page.rows) to_proto(row, response->add_workloads());
+    to_pagination(page, filter.window, response->mutable_pagination());
+    return {};
+  };
+  return unary(context_, call, "/det.v1.TrialService/GetTrialWorkloads", body);
+}
+
+grpc::ServerUnaryReactor* TrialService::GetTrialCheckpoints(grpc::CallbackServerContext* call,
+                                                            const v1::GetTrialCheckpointsRequest* request,
+                                                            v1::GetTrialCheckpointsResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const TrialId id(request->id());
+    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, id));
+    TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, trial.trial.experiment));
+    const db::CheckpointFilter filter{
+        .trial = id,
+        .states = checkpoint_states(request->states()),
+        .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+    TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
+    const std::string root = storage_root(experiment.config);
+    for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());
+    to_pagination(page, filter.window, response->mutable_pagination());
+    return {};
+  };
+  return unary(context_, call, "/det.v1.TrialService/GetTrialCheckpoints", body);
+}
+
+grpc::ServerUnaryReactor* TrialService::KillTrial(grpc::CallbackServerContext* call,
+                                                  const v1::KillTrialRequest* request,
+                                                  v1::KillTrialResponse*) {
+  return unary(context_, call, "/det.v1.TrialService/KillTrial", [this, request](const Caller&) -> Status {
+    const TrialId id(request->id());
+    auto done = context_.loop.ask(core::KillTrial{.trial = id});
+    if (done) return {};
+    if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+    // The core forgets what has ended; killing that is done already.
+    TRY(db::get_trial(context_.pool, id));
+    return {};
+  });
+}
+
+Status TrialService::compare(const v1::CompareTrialsRequest& request,
+                             v1::CompareTrialsResponse* response) const {
+  if (request.trial_ids_size() == 0)
+    return fail(Code::kInvalidArgument, "trial_ids: name at least one trial");
+  if (request.trial_ids_size() > kMostCompared) {
+    return fail(Code::kInvalidArgument, "trial_ids: at most " + std::to_string(kMostCompared) + " trials");
+  }
+  if (request.start_batches() < 0 || request.end_batches() < 0) {
+    return fail(Code::kInvalidArgument, "start_batches and end_batches must not be negative");
+  }
+  for (const int id : request.trial_ids()) {
+    v1::ComparableTrial* out = response->add_trials();
+    TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, TrialId(id)));
+    to_proto(row, out->mutable_trial());
+    TRY_ASSIGN(const auto known, db::metric_names(context_.pool, {TrialId(id)}));
+    const std::string only = group_of(request.metric_type(), request.group());
+    const std::set<std::string> names(request.metric_names().begin(), request.metric_names().end());
+    const std::set<std::string> ids(request.metric_ids().begin(), request.metric_ids().end());
+    std::map<std::string, std::vector<std::string>> wanted;
+    for (const db::MetricName& metric : known) {
+      if (!only.empty() && metric.group != only) continue;
+      if (!names.empty() && !names.contains(metric.name)) continue;
+      if (!ids.empty() && !ids.contains(metric.group + "." + metric.name)) continue;
+      wanted[metric.group].push_back(metric.name);
+    }
+    for (const auto& [group, metrics] : wanted) {
+      db::SeriesRequest series{
+          .trial = TrialId(id), .group = group, .names = metrics, .first_steps = request.start_batches()};
+      if (request.end_batches() > 0) series.last_steps = request.end_batches();
+      if (request.max_datapoints() > 0)
+        series.max_datapoints = std::clamp(request.max_datapoints(), 2, 100'000);
+      TRY_ASSIGN(const auto points, db::metric_series(context_.pool, series));
+      to_proto(points, group, out->add_metrics());
+    }
+  }
+  return {};
+}
+
+grpc::ServerUnaryReactor* TrialService::CompareTrials(grpc::CallbackServerContext* call,
+                                                      const v1::CompareTrialsRequest* request,
+                                                      v1::CompareTrialsResponse* response) {
+  return unary(context_, call, "/det.v1.TrialService/CompareTrials",
+               [this, request, response](const Caller&) { return compare(*request, response); });
+}
+
+}  // namespace det::api

@@ -1,0 +1,170 @@
+// Owns the master's keys and their contradictions.
+#include "master/config/options.h"
+
+#include <arpa/inet.h>
+
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace det {
+namespace {
+
+using Kind = OptionKey::Kind;
+
+struct Checker {
+  std::vector<Problem> problems;
+  void add(const std::string& path, const std::string& message) {
+    problems.push_back({.code = "E-CFG-VALUE", .path = path, .message = message});
+  }
+  void positive(const std::string& path, Duration value) {
+    if (value <= Duration(0)) add(path, "must be longer than 0s");
+  }
+};
+
+/// "127.0.0.1:8080", "[::1]:8080".
+bool split_listen(const std::string& text, std::string& address, int& port) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return false;
+  address = text.substr(0, colon);
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']')
+    address = address.substr(1, address.size() - 2);
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data() + colon + 1, end, port);
+  if (read.ec != std::errc() || read.ptr != end || port < 0 || port > 65535) return false;
+  unsigned char bytes[16];
+  return ::inet_pton(AF_INET, address.c_str(), bytes) == 1 ||
+         ::inet_pton(AF_INET6, address.c_str(), bytes) == 1;
+}
+
+bool is_loopback_address(const std::string& address) {
+  return address == "::1" || address.starts_with("127.");
+}
+
+void check_timers(const MasterConfig& config, Checker& checker) {
+  checker.positive("agent_lease", config.agent_lease);
+  checker.positive("agent_kill_grace", config.agent_kill_grace);
+  checker.positive("agent_margin", config.agent_margin);
+  checker.positive("kill_repeat", config.kill_repeat);
+  checker.positive("heartbeat", config.heartbeat);
+  checker.positive("session_lifetime", config.session_lifetime);
+  if (config.agent_lease < 3 * config.heartbeat) {
+    checker.add("agent_lease",
+                "must be at least three times heartbeat, or a healthy agent would end its own processes");
+  }
+}
+
+}  // namespace
+
+const OptionTable& master_options() {
+  static const OptionTable table{
+      .program = "det-master",
+      .summary =
+          "The master of a Determinant cluster: stores experiments, gives trials their slots, serves API and "
+          "web UI.",
+      .env_prefix = "DET_MASTER_",
+      .keys = {
+          {"data_dir", Kind::kString, "",
+           "Directory of all that the master keeps (required; made when absent)."},
+          {"listen", Kind::kString, "127.0.0.1:8080",
+           "Address and port for gRPC, JSON API and web UI; port 0 picks a free one."},
+          {"insecure_i_understand", Kind::kBool, "false",
+           "Allow listening beyond this machine without TLS: everyone on the network can then read passwords "
+           "and tokens."},
+          {"database_url", Kind::kString, "",
+           "PostgreSQL (13 or newer) to use, as libpq takes it; empty runs a private server below data_dir.",
+           true},
+          {"admin_password_file", Kind::kString, "",
+           "File with the password of the user admin, read at the first start; empty makes one and writes it "
+           "to "
+           "DATA_DIR/admin-password."},
+          {"webui_dir", Kind::kString, "",
+           "Directory of the web UI; empty is share/det/webui beside the program's bin."},
+          {"cluster_name", Kind::kString, "", "Name shown to users."},
+          {"default_resource_pool", Kind::kString, "default",
+           "Pool of agents and experiments that name none."},
+          {"checkpoint_storage", Kind::kTree, "",
+           "Where experiments keep checkpoints that say nothing else, as in an experiment's configuration; "
+           "absent means "
+           "shared_fs at DATA_DIR/checkpoints."},
+          {"heartbeat", Kind::kDuration, "10s",
+           "How often agents say that they live; three missed end the connection."},
+          {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
+          {"agent_kill_grace", Kind::kDuration, "15s",
+           "From SIGTERM to SIGKILL of an allocation's processes."},
+          {"agent_margin", Kind::kDuration, "10s",
+           "How long beyond lease and grace the master waits before it gives a silent agent's trials to "
+           "others."},
+          {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
+          {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
+          {"connections", Kind::kInt, "2000", "Most connections at a time."},
+          {"connections_per_address", Kind::kInt, "64",
+           "Most connections from one address; this machine is exempt."},
+          {"log.level", Kind::kString, "info", "trace, debug, info, warn or error."},
+          {"log.json", Kind::kBool, "false", "Log JSON objects instead of text."},
+          {"log.file", Kind::kString, "", "File to append the log to; empty is standard error."},
+      }};
+  return table;
+}
+
+Result<MasterConfig> read_master_config(const Options& options) {
+  MasterConfig config;
+  Checker checker;
+  config.data_dir = options.text("data_dir");
+  if (config.data_dir.empty()) {
+    checker.add("data_dir", "is required: name a directory with --data-dir");
+  } else {
+    config.data_dir = std::filesystem::absolute(config.data_dir).lexically_normal().string();
+    if (config.data_dir.size() > 1 && config.data_dir.ends_with('/')) config.data_dir.pop_back();
+  }
+  if (!split_listen(options.text("listen"), config.listen_address, config.listen_port)) {
+    checker.add("listen",
+                "must be a numeric address and a port, like 127.0.0.1:8080, got " + options.text("listen"));
+  } else if (!is_loopback_address(config.listen_address) && !options.boolean("insecure_i_understand")) {
+    checker.add(
+        "listen",
+        config.listen_address +
+            " is reachable from other machines and this release has no TLS; listen on 127.0.0.1, or say "
+            "--insecure-i-understand");
+  }
+  config.database_url = options.text("database_url");
+  config.admin_password_file = options.text("admin_password_file");
+  config.webui_dir = options.text("webui_dir");
+  if (config.webui_dir.empty()) {
+    config.webui_dir =
+        (std::filesystem::path(program_path()).parent_path().parent_path() / "share/det/webui").string();
+  }
+  config.cluster_name = options.text("cluster_name");
+  config.default_pool = options.text("default_resource_pool");
+  if (config.default_pool.empty()) checker.add("default_resource_pool", "must not be empty");
+  if (const YamlNode* tree = options.tree("checkpoint_storage")) {
+    config.checkpoint_storage = to_json(*tree);
+  } else {
+    config.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", config.data_dir + "/checkpoints"}};
+  }
+  config.heartbeat = options.duration("heartbeat");
+  config.agent_lease = options.duration("agent_lease");
+  config.agent_kill_grace = options.duration("agent_kill_grace");
+  config.agent_margin = options.duration("agent_margin");
+  config.kill_repeat = options.duration("kill_repeat");
+  config.session_lifetime = options.duration("session_lifetime");
+  check_timers(config, checker);
+  for (const char* name : {"connections", "connections_per_address"}) {
+    if (options.integer(name) < 1 || options.integer(name) > 1'000'000)
+      checker.add(name, "must be within 1 and 1000000");
+  }
+  config.connections = static_cast<int>(options.integer("connections"));
+  config.connections_per_address = static_cast<int>(options.integer("connections_per_address"));
+  auto level = parse_log_level(options.text("log.level"));
+  if (!level) checker.add("log.level", level.error().message);
+  config.log = {.level = level.value_or(LogLevel::kInfo),
+                .json = options.boolean("log.json"),
+                .file = options.text("log.file"),
+                .program = "master"};
+  if (!checker.problems.empty()) return fail(std::move(checker.problems));
+  return config;
+}
+
+}  // namespace det

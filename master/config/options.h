@@ -1,0 +1,35 @@
+// Owns what an operator can set of the master: the table of keys, and the checked settings that come of it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/result.h"
+
+namespace det {
+
+const OptionTable& master_options();
+
+struct MasterConfig {
+  std::string data_dir;  ///< absolute
+  std::string listen_address;
+  int listen_port = 8080;
+  std::string database_url;  ///< "": a private server
+  std::string admin_password_file;
+  std::string webui_dir;
+  std::string cluster_name;
+  std::string default_pool;
+  Json checkpoint_storage;  ///< default of experiments
+  LogOptions log;
+  Duration agent_lease{}, agent_kill_grace{}, agent_margin{}, kill_repeat{}, heartbeat{}, session_lifetime{};
+  int connections = 2000, connections_per_address = 64;
+};
+
+/// All contradictions at once, as kInvalidArgument with one problem each.
+Result<MasterConfig> read_master_config(const Options& options);
+
+}  // namespace det

@@ -1,0 +1,134 @@
+// Owns what the core knows of agents: who is connected, what it should hold, when a silent one is given up.
+#include <algorithm>
+
+#include "master/core/impl.h"
+#include "master/core/transitions.h"
+
+namespace det::core {
+
+Duration Core::Impl::agent_wait() const {
+  return is(Mutant::kShortAgentWait) ? options.agent_lease / 8 : options.agent_wait();
+}
+
+Status Core::Impl::check_connection(const AgentConnected& input) const {
+  auto it = agents.find(input.agent);
+  if (it == agents.end()) return {};
+  const Agent& known = it->second;
+  const bool busy = on_agent.contains(input.agent);
+  if (known.instance != input.instance && (busy || known.session != 0) && !is(Mutant::kImpostorAccepted)) {
+    return fail(Code::kAlreadyExists,
+                "another machine is agent " + input.agent.value +
+                    "; give this one a name of its own with --id, or wait until that one is given up");
+  }
+  if (!busy) return {};
+  auto refuse = [&](const std::string& what) {
+    return fail(Code::kFailedPrecondition, "agent " + input.agent.value + " came back with " + what +
+                                               " while its allocations run; restore them or let these end");
+  };
+  const std::string& pool = input.pool.empty() ? options.default_pool : input.pool;
+  if (known.pool != pool) return refuse("pool " + pool + " instead of " + known.pool);
+  // After a restart of the master the devices are not known, only which slots are in use.
+  if (!known.slots.empty() && known.slots != input.slots) return refuse("other devices");
+  for (const AllocationId& id : on_agent.at(input.agent)) {
+    for (int slot : allocations.at(id).slots) {
+      if (slot >= static_cast<int>(input.slots.size())) return refuse("fewer devices");
+    }
+  }
+  return {};
+}
+
+void Core::Impl::handle(const AgentConnected& input) {
+  if (auto status = check_connection(input); !status) {
+    return reply(input.reply, tl::unexpected(std::move(status).error()));
+  }
+  Agent& agent = agents[input.agent];
+  if (agent.session == 0) agent.registered = now.wall;
+  if (!agent.pool.empty()) dirty.insert(agent.pool);
+  agent.id = input.agent;
+  agent.instance = input.instance;
+  agent.version = input.version;
+  agent.address = input.address;
+  agent.pool = input.pool.empty() ? options.default_pool : input.pool;
+  agent.slots = input.slots;
+  agent.session = input.session;
+  agent.lost_at.reset();
+  timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
+  dirty.insert(agent.pool);
+  reply(input.reply, AgentAccepted{});
+  reconcile(input);
+}
+
+void Core::Impl::reconcile(const AgentConnected& input) {
+  const Agent& agent = agents.at(input.agent);
+  std::set<AllocationId> missing;
+  if (auto it = on_agent.find(input.agent); it != on_agent.end()) missing = it->second;
+  for (const HeldAllocation& held : input.held) {
+    update(agent, held);
+    missing.erase(held.id);
+    auto it = allocations.find(held.id);
+    if (it == allocations.end() || it->second.state == AllocationState::kTerminated) continue;
+    if (it->second.kill_requested && !is(Mutant::kKillNotRepeated)) send_kill(it->second);
+  }
+  for (const AllocationId& id : missing) {
+    Allocation& allocation = allocations.at(id);
+    if (allocation.kill_requested) {
+      finish(allocation, {ExitKind::kStopped, 0, "stopped before it started"});
+    } else if (allocation.state == AllocationState::kAssigned) {
+      if (!is(Mutant::kStartNotRepeated)) send_start(allocation);
+    } else {
+      finish(allocation, {ExitKind::kLost, 0, "agent " + agent.id.value + " no longer has it"});
+    }
+  }
+}
+
+void Core::Impl::handle(const AgentDisconnected& input) {
+  auto it = agents.find(input.agent);
+  if (it == agents.end() || input.session == 0 || it->second.session != input.session) return;
+  Agent& agent = it->second;
+  agent.session = 0;
+  agent.lost_at = now.mono + agent_wait();
+  timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
+  dirty.insert(agent.pool);
+}
+
+void Core::Impl::handle(const AllocationUpdated& input) {
+  auto it = agents.find(input.agent);
+  if (it == agents.end() || input.session == 0 || it->second.session != input.session) return;
+  update(it->second, input.allocation);
+}
+
+void Core::Impl::update(const Agent& agent, const HeldAllocation& held) {
+  auto it = allocations.find(held.id);
+  const bool ended = held.state == AllocationState::kTerminated;
+  if (it == allocations.end() || it->second.agent != agent.id ||
+      it->second.state == AllocationState::kTerminated) {
+    // Ended long ago, or never ours: whatever runs there must not.
+    if (!ended) {
+      out->sends.push_back(KillAllocation{agent.id, agent.session, held.id});
+    } else if (!is(Mutant::kForgetsToForget)) {
+      out->sends.push_back(AllocationForgotten{agent.id, agent.session, held.id});
+    }
+    return;
+  }
+  Allocation& allocation = it->second;
+  if (!ended) {
+    if (allocation.state < held.state) advance(allocation, held.state);
+    return;
+  }
+  finish(allocation, held.exit.value_or(Exit{ExitKind::kLost, 0, "the agent does not know how it ended"}));
+  out->sends.push_back(AllocationForgotten{agent.id, agent.session, held.id});
+}
+
+void Core::Impl::lose(Agent& agent) {
+  const AgentId id = agent.id;
+  std::set<AllocationId> held;
+  if (auto it = on_agent.find(id); it != on_agent.end()) held = it->second;
+  for (const AllocationId& allocation : held) {
+    finish(allocations.at(allocation), {ExitKind::kLost, 0, "agent " + id.value + " lost"});
+  }
+  timers.set({TimerKind::kAgent, id.value}, std::nullopt);
+  dirty.insert(agent.pool);
+  agents.erase(id);
+}
+
+}  // namespace det::core

@@ -1,0 +1,150 @@
+// Owns the frame of a step: dispatch, settle, flush, the schedule and the deadlines.
+#include "master/core/core.h"
+
+#include <algorithm>
+
+#include "master/core/impl.h"
+#include "master/scheduler/scheduler.h"
+
+namespace det::core {
+namespace {
+
+constexpr std::size_t kEndedRequests = 4096;
+
+}  // namespace
+
+Core::Core(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Core::Core(Core&&) noexcept = default;
+Core& Core::operator=(Core&&) noexcept = default;
+Core::~Core() = default;
+
+Result<Core> Core::restore(const Options& options, Recovered recovered, Now now) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->now = now;
+  TRY(impl->restore(std::move(recovered)));
+  return Core(std::move(impl));
+}
+
+void Core::step(const Input& input, Now now, Effects& out) {
+  impl_->begin(now, out);
+  std::visit([this](const auto& value) { impl_->handle(value); }, input);
+  impl_->settle();
+  impl_->flush();
+}
+
+void Core::schedule(Now now, Effects& out) {
+  if (impl_->dirty.empty()) return;
+  impl_->begin(now, out);
+  for (const std::string& pool : std::exchange(impl_->dirty, {})) impl_->schedule_pool(pool);
+  impl_->settle();
+  impl_->flush();
+}
+
+std::optional<MonoTime> Core::next_deadline() const { return impl_->timers.next(); }
+
+const std::map<ExperimentId, Experiment>& Core::experiments() const { return impl_->experiments; }
+const std::map<TrialId, Trial>& Core::trials() const { return impl_->trials; }
+const std::map<AllocationId, Allocation>& Core::allocations() const { return impl_->allocations; }
+const std::map<AgentId, Agent>& Core::agents() const { return impl_->agents; }
+const searcher::Searcher* Core::searcher(ExperimentId id) const {
+  auto it = impl_->searches.find(id);
+  return it == impl_->searches.end() ? nullptr : &it->second.searcher;
+}
+
+void Core::Impl::begin(Now when, Effects& effects) {
+  now = when;
+  out = &effects;
+}
+
+void Core::Impl::settle() {
+  while (!events.empty()) {
+    auto [experiment, event] = std::move(events.front());
+    events.pop_front();
+    take(experiment, event);
+  }
+  for (ExperimentId id : std::set<ExperimentId>(touched_experiments)) end_if_done(id);
+}
+
+void Core::Impl::flush() {
+  auto& writes = out->writes;
+  for (ExperimentId id : std::exchange(touched_experiments, {})) {
+    writes.push_back(PutExperiment{experiments.at(id), fresh_experiments.contains(id)});
+  }
+  for (TrialId id : std::exchange(touched_trials, {})) writes.push_back(PutTrial{trials.at(id)});
+  for (const AllocationId& id : std::exchange(touched_allocations, {})) {
+    const Allocation& allocation = allocations.at(id);
+    writes.push_back(PutAllocation{allocation});
+    if (allocation.state == AllocationState::kTerminated) allocations.erase(id);
+  }
+  std::move(inserts.begin(), inserts.end(), std::back_inserter(writes));
+  inserts.clear();
+  for (ExperimentId id : std::exchange(ended_experiments, {})) {
+    for (const auto& [request, trial] : searches.at(id).trials) trials.erase(trial);
+    ended_requests.push_back(experiments.at(id).request_id);
+    searches.erase(id);
+    experiments.erase(id);
+  }
+  for (; ended_requests.size() > kEndedRequests; ended_requests.pop_front()) requests.erase(ended_requests.front());
+  fresh_experiments.clear();
+  out = nullptr;
+}
+
+void Core::Impl::schedule_pool(const std::string& pool) {
+  auto waiting_here = waiting.find(pool);
+  if (waiting_here == waiting.end()) return;
+  scheduler::Snapshot snapshot;
+  auto claim = [this](const Trial& trial) {
+    return scheduler::Claim{config_of(trial).resources.priority, experiments.at(trial.experiment).submitted.micros,
+                            trial.id.value};
+  };
+  for (TrialId id : waiting_here->second) {
+    const Trial& trial = trials.at(id);
+    snapshot.requests.push_back({id, claim(trial), config_of(trial).resources.slots_per_trial});
+  }
+  for (const auto& [id, agent] : agents) {
+    if (agent.pool != pool || agent.session == 0) continue;
+    scheduler::AgentView view{.id = id};
+    view.slot_free.assign(agent.slots.size(), true);
+    static const std::set<AllocationId> kNone;
+    auto held_here = on_agent.find(id);
+    for (const AllocationId& held : held_here == on_agent.end() ? kNone : held_here->second) {
+      const Allocation& allocation = allocations.at(held);
+      snapshot.running.push_back({.allocation = held,
+                                  .claim = claim(trials.at(allocation.trial)),
+                                  .agent = id,
+                                  .slots = allocation.slots,
+                                  .leaving = allocation.preempt_requested || allocation.kill_requested});
+      if (is(Mutant::kSlotFreedAtKill) && allocation.kill_requested) continue;
+      for (int slot : allocation.slots) view.slot_free[static_cast<std::size_t>(slot)] = false;
+    }
+    snapshot.agents.push_back(std::move(view));
+  }
+  const scheduler::Plan plan = scheduler::schedule(snapshot);
+  for (const scheduler::Placement& placement : plan.start) {
+    assign(trials.at(placement.trial), agents.at(placement.agent), placement.slots);
+  }
+  for (const AllocationId& id : plan.preempt) ask_to_leave(allocations.at(id), "its slots go to a more important trial");
+}
+
+void Core::Impl::reply(ReplyTo to, Result<ReplyValue> value) {
+  if (to != 0) out->replies.push_back({to, std::move(value)});
+}
+
+void Core::Impl::log(const Trial& trial, RunNumber run, std::string text, std::string level) {
+  inserts.push_back(AppendTaskLog{trial.task, AllocationId(trial.task.value + "." + std::to_string(run)),
+                                  std::move(level), std::move(text), now.wall});
+}
+
+void Core::Impl::handle(const Tick&) {
+  for (const auto& [kind, id] : timers.due(now.mono)) {
+    if (kind == TimerKind::kAgent) {
+      lose(agents.at(AgentId(id)));
+    } else if (auto it = allocations.find(AllocationId(id));
+               it != allocations.end() && it->second.state != AllocationState::kTerminated) {
+      look_at_deadlines(it->second);
+    }
+  }
+}
+
+}  // namespace det::core

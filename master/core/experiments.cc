@@ -1,0 +1,164 @@
+// Owns the life of experiments: submission, the user's actions, the searcher's events and actions, the end.
+#include <utility>
+
+#include "master/core/impl.h"
+#include "master/core/transitions.h"
+
+namespace det::core {
+namespace {
+
+std::string name_of(const Experiment& experiment) { return "experiment " + std::to_string(experiment.id.value); }
+
+}  // namespace
+
+void Core::Impl::handle(const SubmitExperiment& input) {
+  if (auto known = requests.find(input.request_id); known != requests.end() && !is(Mutant::kRequestIdIgnored)) {
+    return reply(input.reply, ExperimentCreated{known->second, true});
+  }
+  auto created = searcher::Searcher::create(input.config);
+  if (!created) return reply(input.reply, tl::unexpected(std::move(created).error()));
+
+  const ExperimentId id{next_experiment.value++};
+  Random names{static_cast<std::uint64_t>(now.wall.micros), static_cast<std::uint64_t>(id.value)};
+  Experiment& experiment = experiments[id];
+  experiment.id = id;
+  experiment.request_id = input.request_id;
+  experiment.job_id = names.uuid();
+  experiment.owner = input.owner;
+  experiment.project = input.project;
+  experiment.state = input.activate ? State::kActive : State::kPaused;
+  experiment.config = input.config;
+  experiment.model_definition = input.model_definition;
+  experiment.original_config = input.original_config;
+  experiment.submitted = now.wall;
+  experiment.parent = input.parent;
+  searches.emplace(id, Search{.searcher = std::move(*created)});
+  requests[input.request_id] = id;
+  touched_experiments.insert(id);
+  fresh_experiments.insert(id);
+  events.emplace_back(id, searcher::Started{});
+  reply(input.reply, ExperimentCreated{id, false});
+}
+
+void Core::Impl::handle(const ActOnExperiment& input) {
+  auto it = experiments.find(input.experiment);
+  if (it == experiments.end()) {
+    return reply(input.reply, fail(Code::kNotFound, "experiment " + std::to_string(input.experiment.value) +
+                                                        " has ended or does not exist"));
+  }
+  Experiment& experiment = it->second;
+  switch (input.action) {
+    case ExperimentAction::kActivate:
+    case ExperimentAction::kPause: {
+      const bool pausing = input.action == ExperimentAction::kPause;
+      if (is_stopping(experiment.state)) {
+        return reply(input.reply, fail(Code::kFailedPrecondition,
+                                       name_of(experiment) + " is ending (" +
+                                           std::string(state_name(experiment.state)) + ") and cannot be " +
+                                           (pausing ? "paused" : "activated")));
+      }
+      if (pausing && experiment.state == State::kActive) pause(experiment);
+      if (!pausing && experiment.state == State::kPaused) activate(experiment);
+      break;
+    }
+    case ExperimentAction::kCancel:
+      stop(experiment, State::kStoppingCanceled);
+      break;
+    case ExperimentAction::kKill:
+      stop(experiment, State::kStoppingKilled);
+      break;
+  }
+  reply(input.reply, Done{});
+}
+
+void Core::Impl::pause(Experiment& experiment) {
+  change(experiment.state, State::kPaused);
+  touched_experiments.insert(experiment.id);
+  for (const auto& [request, id] : searches.at(experiment.id).trials) {
+    Trial& trial = trials.at(id);
+    if (trial.state != State::kActive) continue;
+    change(trial.state, State::kPaused);
+    touched_trials.insert(id);
+    withdraw(trial);
+    if (Allocation* allocation = live_allocation(id)) ask_to_leave(*allocation, "the experiment was paused");
+  }
+}
+
+void Core::Impl::activate(Experiment& experiment) {
+  change(experiment.state, State::kActive);
+  touched_experiments.insert(experiment.id);
+  for (const auto& [request, id] : searches.at(experiment.id).trials) {
+    Trial& trial = trials.at(id);
+    if (trial.state != State::kPaused) continue;
+    change(trial.state, State::kActive);
+    touched_trials.insert(id);
+    if (!live_allocation(id)) request_slots(trial);
+  }
+}
+
+void Core::Impl::stop(Experiment& experiment, State stopping) {
+  if (is_legal(experiment.state, stopping)) {
+    change(experiment.state, stopping);
+    touched_experiments.insert(experiment.id);
+  }
+  for (const auto& [request, id] : searches.at(experiment.id).trials) stop(trials.at(id), stopping);
+}
+
+void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
+  Experiment& experiment = experiments.at(id);
+  Search& search = searches.at(id);
+  const auto actions = search.searcher.handle(event);
+  inserts.push_back(AppendSearcherEvent{
+      id, experiment.searcher_events,
+      searcher::to_json(event).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+  ++experiment.searcher_events;
+  touched_experiments.insert(id);
+  if (experiment.searcher_events % options.searcher_snapshot_every == 0) {
+    inserts.push_back(PutSearcherSnapshot{id, experiment.searcher_events, search.searcher.snapshot().dump()});
+  }
+  for (const searcher::Action& action : actions) act(experiment, action);
+  update_progress(experiment);
+}
+
+void Core::Impl::act(Experiment& experiment, searcher::Action action) {
+  Search& search = searches.at(experiment.id);
+  if (auto* create = std::get_if<searcher::Create>(&action)) {
+    // An experiment that is ending gets no new trials; the searcher's wish stays in its log, for the record.
+    if (!is_stopping(experiment.state)) create_trial(experiment, std::move(*create));
+  } else if (auto* stopped = std::get_if<searcher::Stop>(&action)) {
+    if (auto it = search.trials.find(stopped->request_id); it != search.trials.end()) {
+      stop(trials.at(it->second), State::kStoppingCompleted);
+    }
+  } else {
+    search.shutdown = std::get<searcher::Shutdown>(action);
+  }
+}
+
+void Core::Impl::end_if_done(ExperimentId id) {
+  Experiment& experiment = experiments.at(id);
+  const Search& search = searches.at(id);
+  if (search.open != 0 || !(search.shutdown || is_stopping(experiment.state))) return;
+  State end = State::kCompleted;
+  if (is_stopping(experiment.state)) {
+    end = end_of(experiment.state);
+  } else if (search.shutdown->failure) {
+    end = State::kError;
+  } else if (search.shutdown->cancel) {
+    end = State::kCanceled;
+  }
+  change(experiment.state, end);
+  experiment.ended = now.wall;
+  ended_experiments.insert(id);
+}
+
+void Core::Impl::update_progress(Experiment& experiment) {
+  const Search& search = searches.at(experiment.id);
+  std::map<RequestId, double> progress;
+  for (const auto& [request, id] : search.trials) progress[request] = trials.at(id).progress;
+  const double value = search.searcher.progress(progress);
+  if (value == experiment.progress) return;
+  experiment.progress = value;
+  touched_experiments.insert(experiment.id);
+}
+
+}  // namespace det::core

@@ -1,0 +1,124 @@
+// Owns the core's state and the list of its rules; private to this folder. One source per noun: experiments.cc, trials.cc,
+// allocations.cc, agents.cc; reports.cc (what harnesses say), restore.cc (start), core.cc (dispatch, schedule, flush).
+//
+// A step: begin → handler (refuses first, then changes) → settle (searcher events until quiet) → flush (rows of all
+// that was touched, then the step's own inserts; ended things leave memory).
+#pragma once
+
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "master/core/core.h"
+#include "master/core/timers.h"
+
+namespace det::core {
+
+struct Core::Impl {
+  struct Search {
+    searcher::Searcher searcher;
+    std::optional<searcher::Shutdown> shutdown;
+    std::map<RequestId, TrialId> trials;
+    std::size_t open = 0;  ///< trials that have not ended
+  };
+  enum class TimerKind { kAgent, kAllocation };
+  using TimerKey = std::pair<TimerKind, std::string>;
+
+  Options options;
+  std::map<ExperimentId, Experiment> experiments;
+  std::map<ExperimentId, Search> searches;
+  std::map<RequestId, ExperimentId> requests;  ///< of live experiments, and of those in `ended_requests`
+  /// The newest to end: a repeated submission that passed the API's look into the store just before its experiment
+  /// ended must still find it here.
+  std::deque<RequestId> ended_requests;
+  std::map<TrialId, Trial> trials;
+  std::map<AllocationId, Allocation> allocations;
+  std::map<TrialId, AllocationId> live;              ///< the allocation of each trial that has one
+  std::map<std::string, std::set<TrialId>> waiting;  ///< by pool: trials that want slots
+  std::set<std::string> dirty;                       ///< pools whose slots or requests changed
+  std::map<AgentId, Agent> agents;
+  std::map<AgentId, std::set<AllocationId>> on_agent;
+  Timers<TimerKey> timers;
+  ExperimentId next_experiment{1};
+  TrialId next_trial{1};
+
+  // Of the step in progress.
+  Now now{};
+  Effects* out = nullptr;
+  std::set<ExperimentId> fresh_experiments, touched_experiments, ended_experiments;
+  std::set<TrialId> touched_trials;
+  std::set<AllocationId> touched_allocations;
+  std::vector<Write> inserts;
+  std::deque<std::pair<ExperimentId, searcher::Event>> events;
+
+  bool is(Mutant mutant) const { return options.mutant == mutant; }
+
+  // core.cc
+  void begin(Now when, Effects& effects);
+  void settle();
+  void flush();
+  void schedule_pool(const std::string& pool);
+  void reply(ReplyTo to, Result<ReplyValue> value);
+  void log(const Trial& trial, RunNumber run, std::string text, std::string level = "INFO");
+  void handle(const Tick& input);
+
+  // restore.cc
+  Status restore(Recovered recovered);
+  Status restore_search(const Experiment& experiment, const Recovered::SearcherLog& log);
+  Status restore_allocation(Allocation allocation);
+
+  // experiments.cc
+  void handle(const SubmitExperiment& input);
+  void handle(const ActOnExperiment& input);
+  void pause(Experiment& experiment);
+  void activate(Experiment& experiment);
+  void stop(Experiment& experiment, State stopping);
+  void take(ExperimentId id, const searcher::Event& event);
+  void act(Experiment& experiment, searcher::Action action);
+  void end_if_done(ExperimentId id);
+  void update_progress(Experiment& experiment);
+
+  // trials.cc
+  void handle(const KillTrial& input);
+  void create_trial(Experiment& experiment, searcher::Create create);
+  void request_slots(Trial& trial);
+  void withdraw(const Trial& trial);
+  void stop(Trial& trial, State stopping);
+  void end(Trial& trial, State end);
+  void decide(Trial& trial, const Allocation& allocation);
+  const expconf::ExperimentConfig& config_of(const Trial& trial) const;
+  const std::string& pool_of(const Trial& trial) const;
+
+  // allocations.cc
+  void assign(Trial& trial, const Agent& agent, std::vector<int> slots);
+  void send_start(const Allocation& allocation);
+  void ask_to_leave(Allocation& allocation, const std::string& why);
+  void kill(Allocation& allocation, const std::string& why);
+  void send_kill(const Allocation& allocation);
+  void advance(Allocation& allocation, AllocationState state);
+  void finish(Allocation& allocation, Exit exit);
+  void look_at_deadlines(Allocation& allocation);
+  void set_timer(const Allocation& allocation);
+  Allocation* live_allocation(TrialId trial);
+
+  // agents.cc
+  void handle(const AgentConnected& input);
+  void handle(const AgentDisconnected& input);
+  void handle(const AllocationUpdated& input);
+  Status check_connection(const AgentConnected& input) const;
+  void reconcile(const AgentConnected& input);
+  void update(const Agent& agent, const HeldAllocation& held);
+  void lose(Agent& agent);
+  Duration agent_wait() const;
+
+  // reports.cc
+  Result<Trial*> fence(TrialId trial, RunNumber run);
+  void handle(const HarnessAttached& input);
+  void handle(const ReportValidation& input);
+  void handle(const ReportCheckpoint& input);
+  void handle(const ReportProgress& input);
+  void handle(const ReportInvalidHp& input);
+  void handle(const AcknowledgePreemption& input);
+};
+
+}  // namespace det::core

@@ -1,0 +1,132 @@
+// Owns the rules themselves. Each looks at one thing and says which example broke it.
+#include "master/core/invariants.h"
+
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace det::core {
+namespace {
+
+using Broken = std::vector<std::string>;
+
+std::string name(const Trial& trial) { return "trial " + std::to_string(trial.id.value); }
+std::string name(const Experiment& experiment) { return "experiment " + std::to_string(experiment.id.value); }
+
+const Allocation* allocation_of(const Core& core, const Trial& trial) {
+  auto it = core.allocations().find(AllocationId(trial.task.value + "." + std::to_string(trial.run)));
+  return it == core.allocations().end() ? nullptr : &it->second;
+}
+
+void no_slot_is_given_twice(const Core& core, Broken& broken) {
+  std::set<std::pair<AgentId, int>> taken;
+  for (const auto& [id, allocation] : core.allocations()) {
+    for (int slot : allocation.slots) {
+      if (!taken.emplace(allocation.agent, slot).second) {
+        broken.push_back("slot " + std::to_string(slot) + " of " + allocation.agent.value + " is given twice");
+      }
+    }
+  }
+}
+
+void allocations_are_of_the_current_run(const Core& core, Broken& broken) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    auto trial = core.trials().find(allocation.trial);
+    if (trial == core.trials().end()) {
+      broken.push_back(id.value + " has no trial");
+    } else if (trial->second.run != allocation.run || is_terminal(trial->second.state)) {
+      broken.push_back(id.value + " is not of its trial's current run");
+    }
+  }
+}
+
+void what_ended_has_left(const Core& core, Broken& broken) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    if (allocation.state == AllocationState::kTerminated) broken.push_back(id.value + " ended but is kept");
+  }
+  for (const auto& [id, experiment] : core.experiments()) {
+    if (is_terminal(experiment.state)) broken.push_back(name(experiment) + " ended but is kept");
+  }
+}
+
+void every_allocation_can_be_given_up(const Core& core, Broken& broken) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    auto agent = core.agents().find(allocation.agent);
+    if (agent == core.agents().end()) {
+      broken.push_back(id.value + " is on an agent nobody knows");
+    } else if (agent->second.session == 0 && !agent->second.lost_at) {
+      broken.push_back("agent " + agent->second.id.value + " is silent and never given up");
+    }
+  }
+}
+
+void every_request_to_leave_has_a_deadline(const Core& core, Broken& broken) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    const bool asked = allocation.preempt_requested || allocation.kill_requested;
+    if (asked && !allocation.preempt_deadline && !allocation.kill_again) {
+      broken.push_back(id.value + " was asked to leave without a deadline");
+    }
+    if (asked && !core.next_deadline()) broken.push_back(id.value + " waits for a time nobody watches");
+  }
+}
+
+void trials_fit_their_experiment(const Core& core, Broken& broken) {
+  for (const auto& [id, trial] : core.trials()) {
+    auto experiment = core.experiments().find(trial.experiment);
+    if (experiment == core.experiments().end()) {
+      broken.push_back(name(trial) + " outlives its experiment");
+      continue;
+    }
+    const State state = experiment->second.state;
+    const bool fits = is_terminal(trial.state) || is_stopping(trial.state) || trial.state == state;
+    if (!fits) {
+      broken.push_back(name(trial) + " is " + std::string(state_name(trial.state)) + " in an experiment that is " +
+                       std::string(state_name(state)));
+    }
+  }
+}
+
+void what_is_stopping_still_runs(const Core& core, Broken& broken) {
+  for (const auto& [id, trial] : core.trials()) {
+    if (is_stopping(trial.state) && !allocation_of(core, trial)) {
+      broken.push_back(name(trial) + " is stopping but nothing of it runs");
+    }
+  }
+}
+
+void numbers_of_a_trial_agree(const Core& core, Broken& broken) {
+  for (const auto& [id, trial] : core.trials()) {
+    auto experiment = core.experiments().find(trial.experiment);
+    const bool ended = is_terminal(trial.state);
+    if (experiment != core.experiments().end() && !ended &&
+        trial.restarts > experiment->second.config->max_restarts) {
+      broken.push_back(name(trial) + " restarted too often");
+    }
+    if (trial.restarts > trial.run) broken.push_back(name(trial) + " restarted more than ran");
+    if (trial.best_metric && std::isnan(*trial.best_metric)) broken.push_back(name(trial) + " has NaN as its best");
+    if (trial.latest_steps > 0 && trial.latest_checkpoint.empty()) {
+      broken.push_back(name(trial) + " has steps of no checkpoint");
+    }
+    if (trial.steps_completed < trial.latest_steps) broken.push_back(name(trial) + " is behind its checkpoint");
+    if (trial.checkpoint_validation > trial.latest_steps && trial.checkpoint_validation > 0) {
+      broken.push_back(name(trial) + " validated beyond its checkpoint before it");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> broken_invariants(const Core& core) {
+  Broken broken;
+  no_slot_is_given_twice(core, broken);
+  allocations_are_of_the_current_run(core, broken);
+  what_ended_has_left(core, broken);
+  every_allocation_can_be_given_up(core, broken);
+  every_request_to_leave_has_a_deadline(core, broken);
+  trials_fit_their_experiment(core, broken);
+  what_is_stopping_still_runs(core, broken);
+  numbers_of_a_trial_agree(core, broken);
+  return broken;
+}
+
+}  // namespace det::core

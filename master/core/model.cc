@@ -1,0 +1,38 @@
+// Owns the names of states, as the wire, the store and people know them.
+#include "master/core/model.h"
+
+#include <array>
+
+namespace det::core {
+namespace {
+
+constexpr std::array<std::string_view, 9> kStates = {
+    "ACTIVE",         "PAUSED",    "STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED",
+    "STOPPING_ERROR", "COMPLETED", "CANCELED",           "ERROR"};
+constexpr std::array<std::string_view, 6> kAllocationStates = {"ASSIGNED", "PULLING",     "STARTING",
+                                                               "RUNNING",  "TERMINATING", "TERMINATED"};
+
+template <typename S, std::size_t n>
+std::optional<S> find(const std::array<std::string_view, n>& names, std::string_view name) {
+  for (std::size_t i = 0; i < n; ++i) {
+    if (names[i] == name) return static_cast<S>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_terminal(State state) {
+  return state == State::kCompleted || state == State::kCanceled || state == State::kError;
+}
+bool is_stopping(State state) { return state >= State::kStoppingCompleted && state <= State::kStoppingError; }
+std::string_view state_name(State state) { return kStates.at(static_cast<std::size_t>(state)); }
+std::optional<State> parse_state(std::string_view name) { return find<State>(kStates, name); }
+std::string_view allocation_state_name(AllocationState state) {
+  return kAllocationStates.at(static_cast<std::size_t>(state));
+}
+std::optional<AllocationState> parse_allocation_state(std::string_view name) {
+  return find<AllocationState>(kAllocationStates, name);
+}
+
+}  // namespace det::core

@@ -1,0 +1,132 @@
+// Owns what harnesses report. Every report is fenced by (trial, run) before anything else is looked at.
+#include <algorithm>
+#include <cmath>
+
+#include "master/core/impl.h"
+#include "master/core/transitions.h"
+
+namespace det::core {
+namespace {
+
+/// How long a process that reported InvalidHP may take to leave by itself.
+constexpr Duration kInvalidHpPatience = std::chrono::seconds(10);
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+Result<Trial*> Core::Impl::fence(TrialId id, RunNumber run) {
+  auto it = trials.find(id);
+  if (it == trials.end() || is_terminal(it->second.state)) {
+    return fail(Code::kAborted, "trial " + number(id.value) + " has ended or does not exist");
+  }
+  Trial& trial = it->second;
+  if (run != trial.run && !is(Mutant::kNoRunFence)) {
+    return fail(Code::kAborted, "run " + number(run) + " of trial " + number(id.value) + " is not current (" +
+                                    number(trial.run) + " is)");
+  }
+  if (!live.contains(id)) {
+    return fail(Code::kAborted, "run " + number(run) + " of trial " + number(id.value) + " has ended");
+  }
+  return &trial;
+}
+
+void Core::Impl::handle(const HarnessAttached& input) {
+  auto trial = fence(input.trial, input.run);
+  if (!trial) return reply(input.reply, tl::unexpected(std::move(trial).error()));
+  Allocation& allocation = *live_allocation(input.trial);
+  if (!allocation.attached || allocation.state < AllocationState::kRunning) {
+    allocation.attached = true;
+    advance(allocation, AllocationState::kRunning);
+  }
+  reply(input.reply, Attached{allocation.preempt_requested});
+}
+
+void Core::Impl::handle(const ReportValidation& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Trial& trial = **fenced;
+  reply(input.reply, Done{});
+  if (input.steps_completed <= trial.last_validation) return;
+
+  touched_trials.insert(trial.id);
+  trial.last_validation = input.steps_completed;
+  if (input.steps_completed <= trial.latest_steps) trial.checkpoint_validation = input.steps_completed;
+  trial.steps_completed = std::max(trial.steps_completed, input.steps_completed);
+  inserts.push_back(InsertValidation{trial.id, input.run, input.steps_completed, input.metrics,
+                                     input.searcher_metric, input.reported});
+  if (!input.searcher_metric) return;
+  const double metric = *input.searcher_metric;
+  const bool smaller = config_of(trial).searcher.smaller_is_better;
+  const bool beats = !trial.best_metric || (smaller ? metric < *trial.best_metric : metric > *trial.best_metric);
+  if (is(Mutant::kNanBest) ? beats || std::isnan(metric) : beats && !std::isnan(metric)) trial.best_metric = metric;
+  // A run that repeats steps after a resume, or goes on after its search stopped it, tells the searcher nothing new.
+  const bool news = input.steps_completed > trial.searcher_steps || is(Mutant::kValidationTwice);
+  if (!news || is_stopping(trial.state)) return;
+  trial.searcher_steps = input.steps_completed;
+  events.emplace_back(trial.experiment, searcher::Validated{trial.request_id, input.steps_completed, metric});
+}
+
+void Core::Impl::handle(const ReportCheckpoint& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Trial& trial = **fenced;
+  reply(input.reply, Done{});
+  inserts.push_back(InsertCheckpoint{input.uuid, trial.id, input.run, trial.task, live.at(trial.id),
+                                     input.steps_completed, input.resources, input.metadata, input.reported});
+  if (input.steps_completed < trial.latest_steps && !is(Mutant::kCheckpointMovesBack)) return;
+  if (input.uuid.value == trial.latest_checkpoint) return;
+  touched_trials.insert(trial.id);
+  trial.latest_checkpoint = input.uuid.value;
+  trial.latest_steps = input.steps_completed;
+  trial.steps_completed = std::max(trial.steps_completed, input.steps_completed);
+  trial.checkpoint_validation = std::min(trial.last_validation, trial.latest_steps);
+}
+
+void Core::Impl::handle(const ReportProgress& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Trial& trial = **fenced;
+  reply(input.reply, Done{});
+  const double progress = std::isnan(input.progress) ? 0 : std::clamp(input.progress, 0.0, 1.0);
+  if (input.steps_completed < trial.steps_completed) return;
+  if (input.steps_completed == trial.steps_completed && progress <= trial.progress) return;
+  trial.steps_completed = input.steps_completed;
+  trial.progress = progress;
+  touched_trials.insert(trial.id);
+  update_progress(experiments.at(trial.experiment));
+}
+
+void Core::Impl::handle(const ReportInvalidHp& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Trial& trial = **fenced;
+  reply(input.reply, Done{});
+  if (trial.early_exit_invalid_hp) return;
+  trial.early_exit_invalid_hp = true;
+  touched_trials.insert(trial.id);
+  if (is_legal(trial.state, State::kStoppingCompleted)) change(trial.state, State::kStoppingCompleted);
+  Allocation& allocation = *live_allocation(trial.id);
+  log(trial, allocation.run, "the trial says its hyperparameters are invalid; it ends here");
+  if (allocation.kill_requested) return;
+  const MonoTime deadline = now.mono + kInvalidHpPatience;
+  allocation.preempt_deadline = std::min(allocation.preempt_deadline.value_or(deadline), deadline);
+  set_timer(allocation);
+}
+
+void Core::Impl::handle(const AcknowledgePreemption& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Allocation& allocation = *live_allocation(input.trial);
+  if (!allocation.preempt_requested) {
+    return reply(input.reply, fail(Code::kFailedPrecondition, "run " + number(input.run) + " of trial " +
+                                                                  number(input.trial.value) +
+                                                                  " was not asked to leave"));
+  }
+  reply(input.reply, Done{});
+  if (allocation.preempt_acknowledged) return;
+  allocation.preempt_acknowledged = true;
+  touched_allocations.insert(allocation.id);
+}
+
+}  // namespace det::core

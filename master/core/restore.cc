@@ -1,0 +1,125 @@
+// Owns the core's start: rows in, live state out. Refuses rows that contradict each other rather than guess.
+#include "base/json.h"
+#include "master/core/impl.h"
+
+namespace det::core {
+namespace {
+
+tl::unexpected<Error> contradiction(const std::string& what) {
+  return fail(Code::kDataLoss, "the store contradicts itself: " + what);
+}
+
+Result<nlohmann::json> read(const std::string& text, const std::string& what) {
+  auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded()) return contradiction(what + " is no JSON");
+  return json;
+}
+
+}  // namespace
+
+Status Core::Impl::restore(Recovered recovered) {
+  next_experiment = recovered.next_experiment;
+  next_trial = recovered.next_trial;
+  for (Experiment& experiment : recovered.experiments) {
+    const ExperimentId id = experiment.id;
+    if (is_terminal(experiment.state)) return contradiction("experiment " + std::to_string(id.value) + " has ended");
+    requests[experiment.request_id] = id;
+    if (!experiments.emplace(id, std::move(experiment)).second) {
+      return contradiction("experiment " + std::to_string(id.value) + " is there twice");
+    }
+    TRY(restore_search(experiments.at(id), recovered.searchers[id]));
+  }
+  for (Trial& trial : recovered.trials) {
+    const std::string name = "trial " + std::to_string(trial.id.value);
+    auto search = searches.find(trial.experiment);
+    if (search == searches.end()) return contradiction(name + " has no experiment");
+    if (!search->second.trials.emplace(trial.request_id, trial.id).second) {
+      return contradiction(name + " shares its request id");
+    }
+    if (!is_terminal(trial.state)) ++search->second.open;
+    const TrialId id = trial.id;
+    if (!trials.emplace(id, std::move(trial)).second) return contradiction(name + " is there twice");
+  }
+  for (Allocation& allocation : recovered.allocations) TRY(restore_allocation(std::move(allocation)));
+  for (auto& [id, trial] : trials) {
+    if (live.contains(id) || is_terminal(trial.state)) continue;
+    if (is_stopping(trial.state)) {
+      return contradiction("trial " + std::to_string(id.value) + " is ending but nothing of it runs");
+    }
+    // Not request_slots: it was logged when the trial began to wait.
+    if (trial.state == State::kActive) waiting[pool_of(trial)].insert(id);
+  }
+  for (const auto& [pool, trials_waiting] : waiting) dirty.insert(pool);
+  return {};
+}
+
+Status Core::Impl::restore_search(const Experiment& experiment, const Recovered::SearcherLog& stored) {
+  const std::string name = "the search of experiment " + std::to_string(experiment.id.value);
+  const auto total = stored.snapshot_number + static_cast<std::int64_t>(stored.events.size());
+  if (total != experiment.searcher_events) {
+    return contradiction(name + " has " + std::to_string(total) + " events, its experiment counts " +
+                         std::to_string(experiment.searcher_events));
+  }
+  auto made = searcher::Searcher::create(experiment.config);
+  if (!stored.snapshot.empty()) {
+    TRY_ASSIGN(const auto snapshot, read(stored.snapshot, "the snapshot of " + name));
+    made = searcher::Searcher::restore(experiment.config, snapshot);
+  }
+  if (!made) return tl::unexpected(std::move(made).error());
+  Search search{.searcher = std::move(*made)};
+  for (const std::string& text : stored.events) {
+    TRY_ASSIGN(const auto json, read(text, "an event of " + name));
+    TRY_ASSIGN(const auto event, searcher::event_from_json(json));
+    for (const searcher::Action& action : search.searcher.handle(event)) {
+      if (auto* shutdown = std::get_if<searcher::Shutdown>(&action)) search.shutdown = *shutdown;
+    }
+  }
+  searches.emplace(experiment.id, std::move(search));
+  return {};
+}
+
+Status Core::Impl::restore_allocation(Allocation allocation) {
+  auto trial = trials.find(allocation.trial);
+  if (trial == trials.end()) return contradiction("allocation " + allocation.id.value + " has no trial");
+  if (is_terminal(trial->second.state) || trial->second.run != allocation.run) {
+    return contradiction("allocation " + allocation.id.value + " is not of its trial's current run");
+  }
+  if (!live.emplace(allocation.trial, allocation.id).second) {
+    return contradiction("trial " + std::to_string(allocation.trial.value) + " runs twice");
+  }
+  auto& held = on_agent[allocation.agent];
+  for (const AllocationId& other : held) {
+    for (int slot : allocations.at(other).slots) {
+      for (int mine : allocation.slots) {
+        if (slot == mine) return contradiction("two allocations have slot " + std::to_string(slot));
+      }
+    }
+  }
+  held.insert(allocation.id);
+
+  // Whoever has it must be given up one day: known trap.
+  Agent& agent = agents[allocation.agent];
+  agent.id = allocation.agent;
+  agent.instance = allocation.agent_instance;
+  agent.pool = allocation.pool;
+  if (!is(Mutant::kNoReconnectDeadline)) {
+    agent.lost_at = now.mono + agent_wait();
+    timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
+  }
+
+  allocation.preempt_deadline.reset();
+  allocation.kill_again.reset();
+  if (allocation.kill_requested) {
+    allocation.kill_again = now.mono + options.kill_repeat;
+  } else if (allocation.preempt_requested) {
+    allocation.preempt_deadline = now.mono + std::chrono::seconds(config_of(trial->second).preemption_timeout);
+  }
+  if (trial->second.early_exit_invalid_hp && !allocation.kill_requested) allocation.preempt_deadline = now.mono;
+  if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
+  set_timer(allocation);
+  const AllocationId id = allocation.id;
+  allocations.emplace(id, std::move(allocation));
+  return {};
+}
+
+}  // namespace det::core

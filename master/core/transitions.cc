@@ -1,0 +1,63 @@
+// Owns the tables of legal state changes.
+#include "master/core/transitions.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace det::core {
+namespace {
+
+template <typename S, typename Name>
+void change_checked(S& state, S to, Name name) {
+  if (!is_legal(state, to)) {
+    const std::string from_name(name(state)), to_name(name(to));
+    std::fprintf(stderr, "broken rule: state %s may not become %s\n", from_name.c_str(), to_name.c_str());
+    std::abort();
+  }
+  state = to;
+}
+
+}  // namespace
+
+bool is_legal(State from, State to) {
+  switch (from) {
+    case State::kActive:
+      return to == State::kPaused || is_stopping(to) || is_terminal(to);
+    case State::kPaused:
+      return to == State::kActive || is_stopping(to) || is_terminal(to);
+    case State::kStoppingCompleted:
+      return to == State::kStoppingCanceled || to == State::kStoppingKilled || to == State::kStoppingError ||
+             to == State::kCompleted || to == State::kError;
+    case State::kStoppingCanceled:
+      return to == State::kStoppingKilled || to == State::kStoppingError || to == State::kCanceled ||
+             to == State::kError;
+    case State::kStoppingKilled:
+      return to == State::kStoppingError || to == State::kCanceled;
+    case State::kStoppingError:
+      return to == State::kError;
+    case State::kCompleted:
+    case State::kCanceled:
+    case State::kError:
+      return false;
+  }
+  return false;
+}
+
+bool is_legal(AllocationState from, AllocationState to) { return from < to; }
+
+void change(State& state, State to) { change_checked(state, to, state_name); }
+void change(AllocationState& state, AllocationState to) { change_checked(state, to, allocation_state_name); }
+
+State end_of(State stopping) {
+  switch (stopping) {
+    case State::kStoppingCanceled:
+    case State::kStoppingKilled:
+      return State::kCanceled;
+    case State::kStoppingError:
+      return State::kError;
+    default:
+      return State::kCompleted;
+  }
+}
+
+}  // namespace det::core

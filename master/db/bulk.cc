@@ -1,0 +1,284 @@
+#include "master/db/bulk.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/queue.h"
+#include "master/db/pg_writes.h"
+
+namespace det::db {
+namespace {
+
+/// Finds what JSON allows and PostgreSQL does not: NUL in strings and keys, numbers below the smallest
+/// double.
+struct Storable final : nlohmann::json_sax<nlohmann::json> {
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (value != 0) return true;
+    const std::string_view mantissa = std::string_view(text).substr(0, text.find_first_of("eE"));
+    return mantissa.find_first_of("123456789") == std::string_view::npos;
+  }
+  bool string(string_t& value) override { return value.find('\0') == string_t::npos; }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t& value) override { return value.find('\0') == string_t::npos; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+};
+
+/// A thread with a connection of its own that stores all batches that have queued up in one transaction.
+/// `write` does so, answering each batch; it must be safe to repeat.
+template <typename Batch, typename Answer>
+class Lane {
+ public:
+  using Write = Status (*)(Connection&, const std::vector<Batch>&, std::vector<Answer>&);
+  Lane(const BulkOptions& options, const char* name, Write write)
+      : options_(named(options, name)), write_(write), queue(options.queue), thread_([this] { run(); }) {}
+  ~Lane() { stop(); }
+  void stop() {
+    queue.close();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      std::vector<Batch> batches = queue.pop_batch(options_.queue, std::chrono::hours(1));
+      if (batches.empty() && queue.closed()) return;
+      if (!batches.empty()) store(std::move(batches));
+    }
+  }
+
+  void store(std::vector<Batch> batches) {
+    std::vector<Answer> answers(batches.size());
+    const Status status = store_whole(batches, answers);
+    if (!status && batches.size() > 1 && status.error().code != Code::kUnavailable) {
+      // One of them is at fault; the others must not suffer.
+      for (Batch& batch : batches) {
+        std::vector<Batch> one;
+        one.push_back(std::move(batch));
+        store(std::move(one));
+      }
+      return;
+    }
+    for (std::size_t i = 0; i < batches.size(); ++i)
+      batches[i].done(status ? std::move(answers[i]) : Answer(tl::unexpected(status.error())));
+  }
+
+  Status store_whole(const std::vector<Batch>& batches, std::vector<Answer>& answers) {
+    const MonoTime begun = mono_now();
+    BackOff back_off;
+    for (;;) {
+      Status status;
+      if (!connection_) status = connect();
+      if (status) status = write_(*connection_, batches, answers);
+      if (status) return status;
+      const Code code = status.error().code;
+      if (connection_ && code != Code::kUnavailable && code != Code::kUnknown) connection_->rollback();
+      if (!is_retryable(status.error()) && code != Code::kUnknown) return status;
+      if (code != Code::kAborted) connection_.reset();
+      const Duration waited = mono_now() - begun;
+      if (waited > options_.give_up || (queue.closed() && waited > std::chrono::seconds(5)))
+        return fail(Code::kUnavailable, status.error().message);
+      log::warn("a bulk write to the database is repeated", {{"reason", status.error().message}});
+      pause_.wait(back_off.next());
+    }
+  }
+
+  Status connect() {
+    TRY_ASSIGN(connection_, Connection::open(options_.connect));
+    return {};
+  }
+
+  static BulkOptions named(BulkOptions options, const char* name) {
+    options.connect.application += std::string(" ") + name;
+    return options;
+  }
+  const BulkOptions options_;
+  const Write write_;
+  std::optional<Connection> connection_;
+  Pause pause_;
+
+ public:
+  Queue<Batch> queue;
+
+ private:
+  std::thread thread_;
+};
+
+/// Run number of each trial, held still until the transaction ends.
+Result<std::map<TrialId, RunNumber>> fence(Connection& connection, const std::vector<MetricBatch>& batches) {
+  std::vector<std::int64_t> trials;
+  for (const MetricBatch& batch : batches) trials.push_back(batch.trial.value);
+  TRY_ASSIGN(
+      const Rows rows,
+      connection.query("SELECT id, run FROM trials WHERE id = ANY ($1) ORDER BY id FOR SHARE", trials));
+  std::map<TrialId, RunNumber> runs;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    const auto id = row.next<TrialId>();
+    runs[id] = row.next<RunNumber>();
+  }
+  return runs;
+}
+
+Status write_metrics(Connection& connection, const std::vector<MetricBatch>& batches,
+                     std::vector<Status>& answers) {
+  TRY(connection.begin());
+  TRY_ASSIGN(const auto runs, fence(connection, batches));
+  std::vector<std::int64_t> trials, numbers, steps;
+  std::vector<std::string> groups, metrics;
+  std::vector<WallTime> times;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const MetricBatch& batch = batches[i];
+    const auto found = runs.find(batch.trial);
+    answers[i] = Status();
+    if (found == runs.end()) {
+      answers[i] = fail(Code::kNotFound, "trial " + std::to_string(batch.trial.value) + " not found");
+    } else if (found->second != batch.run) {
+      answers[i] = fail(Code::kAborted, "run " + std::to_string(batch.run) + " of trial " +
+                                            std::to_string(batch.trial.value) +
+                                            " is over; its current run is " + std::to_string(found->second));
+    }
+    if (!answers[i]) continue;
+    for (const MetricRow& row : batch.rows) {
+      trials.push_back(batch.trial.value);
+      numbers.push_back(batch.run);
+      steps.push_back(row.steps_completed);
+      groups.push_back(row.group);
+      metrics.push_back(row.metrics);
+      times.push_back(row.reported);
+    }
+  }
+  if (!trials.empty())
+    TRY(connection.query(
+        "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
+        " SELECT trial, run::integer, grp, steps, reported, metrics::json FROM unnest($1::bigint[],"
+        " $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
+        " AS r (trial, run, grp, steps, reported, metrics) ON CONFLICT DO NOTHING",
+        trials, numbers, groups, steps, times, metrics));
+  return connection.commit();
+}
+
+/// The next line of each allocation, held still until the transaction ends.
+Result<std::map<AllocationId, std::int64_t>> positions(Connection& connection,
+                                                       const std::vector<LogBatch>& batches) {
+  std::vector<std::string> ids;
+  for (const LogBatch& batch : batches) ids.push_back(batch.allocation.value);
+  std::sort(ids.begin(), ids.end());
+  TRY(
+      connection.query("INSERT INTO log_positions (allocation_id, next_line) SELECT DISTINCT id, 1 FROM"
+                       " unnest($1::text[]) AS id ORDER BY id ON CONFLICT DO NOTHING",
+                       ids));
+  TRY_ASSIGN(const Rows rows,
+             connection.query("SELECT allocation_id, next_line FROM log_positions"
+                              " WHERE allocation_id = ANY ($1) ORDER BY allocation_id FOR UPDATE",
+                              ids));
+  std::map<AllocationId, std::int64_t> found;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    const auto id = row.next<AllocationId>();
+    found[id] = row.next<std::int64_t>();
+  }
+  return found;
+}
+
+struct LogColumns {
+  std::vector<std::string> tasks, allocations, agents, levels, stdtypes, sources;
+  std::vector<std::int64_t> ranks;
+  std::vector<WallTime> times;
+  std::vector<Bytes> texts;
+
+  void add(const LogBatch& batch, const LogLine& line) {
+    tasks.push_back(batch.task.value);
+    allocations.push_back(batch.allocation.value);
+    agents.push_back(batch.agent.value);
+    levels.push_back(line.level);
+    stdtypes.push_back(line.stdtype);
+    sources.push_back(line.source);
+    ranks.push_back(line.rank);
+    times.push_back(line.time);
+    texts.push_back(Bytes{line.text});
+  }
+};
+
+Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
+                  std::vector<Result<std::int64_t>>& answers) {
+  TRY(connection.begin());
+  TRY_ASSIGN(auto next, positions(connection, batches));
+  LogColumns columns;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const LogBatch& batch = batches[i];
+    std::int64_t& position = next[batch.allocation];
+    for (std::size_t n = 0; n < batch.lines.size(); ++n) {
+      const std::int64_t number = batch.first_line + static_cast<std::int64_t>(n);
+      if (number < position) continue;
+      columns.add(batch, batch.lines[n]);
+      position = number + 1;
+    }
+    answers[i] = position;
+  }
+  if (!columns.tasks.empty()) {
+    const Statement lock = lock_tasks(columns.tasks);
+    TRY(connection.run(lock.sql, lock.params));
+    TRY(connection.query(
+        "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
+        " SELECT task, allocation, agent, rank::integer, time, level, stdtype, source, log FROM"
+        " unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[],"
+        " $7::text[], $8::text[], $9::bytea[]) WITH ORDINALITY"
+        " AS r (task, allocation, agent, rank, time, level, stdtype, source, log, number) ORDER BY number",
+        columns.tasks, columns.allocations, columns.agents, columns.ranks, columns.times, columns.levels,
+        columns.stdtypes, columns.sources, columns.texts));
+    std::vector<std::string> ids;
+    std::vector<std::int64_t> lines;
+    for (const auto& [id, line] : next) ids.push_back(id.value), lines.push_back(line);
+    TRY(
+        connection.query("UPDATE log_positions p SET next_line = n.line FROM unnest($1::text[], $2::bigint[])"
+                         " AS n (id, line) WHERE p.allocation_id = n.id",
+                         ids, lines));
+  }
+  return connection.commit();
+}
+
+}  // namespace
+
+Status check_json_object(std::string_view json, std::size_t limit) {
+  TRY_ASSIGN(const Json parsed, parse_json(json, {.bytes = limit, .depth = 32}));
+  if (!parsed.is_object()) return fail(Code::kInvalidArgument, "must be a JSON object");
+  Storable storable;
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &storable))
+    return fail(Code::kInvalidArgument,
+                "holds a NUL character or a number too small for a double; leave it out");
+  return {};
+}
+
+struct BulkWriter::Impl {
+  explicit Impl(const BulkOptions& options)
+      : metrics(options, "metrics", write_metrics), logs(options, "logs", write_logs) {}
+  Lane<MetricBatch, Status> metrics;
+  Lane<LogBatch, Result<std::int64_t>> logs;
+};
+
+BulkWriter::BulkWriter(BulkOptions options) : impl_(std::make_unique<Impl>(options)) {}
+BulkWriter::~BulkWriter() { stop(); }
+void BulkWriter::stop() {
+  impl_->metrics.stop();
+  impl_->logs.stop();
+}
+bool BulkWriter::try_push(MetricBatch&& batch) { return impl_->metrics.queue.try_push(std::move(batch)); }
+bool BulkWriter::try_push(LogBatch&& batch) { return impl_->logs.queue.try_push(std::move(batch)); }
+bool BulkWriter::push(MetricBatch&& batch) { return impl_->metrics.queue.push(std::move(batch)); }
+bool BulkWriter::push(LogBatch&& batch) { return impl_->logs.queue.push(std::move(batch)); }
+
+}  // namespace det::db

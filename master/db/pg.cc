@@ -1,0 +1,198 @@
+#include "master/db/pg.h"
+
+#include <cstring>
+
+#include "base/log.h"
+#include "base/text.h"
+
+namespace det::db {
+namespace {
+
+using Result_ = std::unique_ptr<PGresult, void (*)(PGresult*)>;
+
+Code code_of(std::string_view state) {
+  const std::string_view group = state.substr(0, 2);
+  if (state == "40001" || state == "40P01" || state == "55P03") return Code::kAborted;
+  if (state == "57014") return Code::kDeadlineExceeded;
+  // 57P: shut down, crash, cannot connect now. 25006: a stand-by that has not been promoted yet. XX000 is not
+  // here.
+  if (group == "08" || group == "53" || group == "58" || state.starts_with("57P") || state == "25006")
+    return Code::kUnavailable;
+  if (state == "23505") return Code::kAlreadyExists;
+  if (group == "23") return Code::kFailedPrecondition;
+  if (group == "22" || state == "2201B") return Code::kInvalidArgument;
+  if (group == "28" || state == "42501") return Code::kPermissionDenied;
+  return Code::kInternal;
+}
+
+/// libpq ends its messages with a line end and may span lines.
+std::string one_line(const char* message) {
+  std::string text(trim(message == nullptr ? "" : message));
+  for (char& c : text)
+    if (c == '\n') c = ' ';
+  return text;
+}
+
+void notice(void*, const PGresult* result) {
+  log::debug("database notice", {{"text", one_line(PQresultErrorMessage(result))}});
+}
+
+}  // namespace
+
+bool is_retryable(const Error& error) {
+  return error.code == Code::kUnavailable || error.code == Code::kAborted;
+}
+
+Result<Connection> Connection::open(const ConnectOptions& options) {
+  const std::string timeout = std::to_string(
+      std::max<std::int64_t>(2, std::chrono::ceil<std::chrono::seconds>(options.connect_timeout).count()));
+  const std::string application = options.application.substr(0, 63);
+  const char* keys[] = {"dbname",
+                        "application_name",
+                        "connect_timeout",
+                        "client_encoding",
+                        "tcp_user_timeout",
+                        "keepalives_idle",
+                        "keepalives_interval",
+                        "keepalives_count",
+                        nullptr};
+  const char* values[] = {
+      options.url.c_str(), application.c_str(), timeout.c_str(), "UTF8", "20000", "10", "5", "3", nullptr};
+  Connection connection(PQconnectdbParams(keys, values, 1));
+  PGconn* raw = connection.connection_.get();
+  if (PQstatus(raw) != CONNECTION_OK) {
+    // libpq gives no SQLSTATE here; wrong passwords and unknown databases are told apart by its words alone.
+    const std::string message = one_line(PQerrorMessage(raw));
+    const bool refused =
+        PQconnectionNeedsPassword(raw) != 0 || message.find("authentication failed") != std::string::npos ||
+        (message.find("does not exist") != std::string::npos && message.find("FATAL") != std::string::npos);
+    return fail(refused ? Code::kPermissionDenied : Code::kUnavailable,
+                "cannot connect to the database: " + message);
+  }
+  PQsetNoticeReceiver(raw, notice, nullptr);
+  if (PQserverVersion(raw) < 130000)
+    return fail(Code::kFailedPrecondition, std::string("the database is PostgreSQL ") +
+                                               PQparameterStatus(raw, "server_version") +
+                                               "; 13 or newer is needed");
+  TRY(connection.script(
+      "SET TIME ZONE 'UTC'; SET synchronous_commit = on; SET jit = off; SET tcp_keepalives_idle = 10;"
+      " SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET statement_timeout = " +
+      std::to_string(options.statement_timeout.count() / 1000)));
+  return connection;
+}
+
+Error Connection::failure(const PGresult* result) const {
+  const char* state = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  std::string message =
+      one_line(result == nullptr ? PQerrorMessage(connection_.get()) : PQresultErrorMessage(result));
+  if (state == nullptr || PQstatus(connection_.get()) != CONNECTION_OK)
+    return Error{Code::kUnavailable, "the database connection was lost: " + message, {}};
+  return Error{code_of(state), "database: " + message, {}};
+}
+
+Result<Rows> Connection::run(const char* sql, const Params& params) {
+  const Params::View view = params.view();
+  PGresult* result = PQexecParams(connection_.get(), sql, params.size(), view.types.data(),
+                                  view.values.data(), view.lengths.data(), view.formats.data(), 1);
+  const ExecStatusType status = PQresultStatus(result);
+  Rows rows(result);
+  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return tl::unexpected(failure(result));
+  return rows;
+}
+
+Status Connection::script(const std::string& sql) {
+  const Result_ result(PQexec(connection_.get(), sql.c_str()), PQclear);
+  const ExecStatusType status = PQresultStatus(result.get());
+  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return tl::unexpected(failure(result.get()));
+  return {};
+}
+
+Status Connection::commit() {
+  const Result_ result(PQexec(connection_.get(), "COMMIT"), PQclear);
+  if (PQresultStatus(result.get()) == PGRES_COMMAND_OK) {
+    // COMMIT of a transaction that failed before answers ROLLBACK, and is no error to libpq.
+    if (std::strcmp(PQcmdStatus(result.get()), "COMMIT") == 0) return {};
+    return fail(Code::kAborted, "database: the transaction was rolled back");
+  }
+  Error error = failure(result.get());
+  // Shut-down and crash messages (57P…) say nothing of the outcome either.
+  if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
+  return tl::unexpected(std::move(error));
+}
+
+void Connection::rollback() {
+  if (alive()) (void)script("ROLLBACK");
+}
+
+Status Connection::enqueue(const Statement& statement, std::vector<bool>& is_prepare) {
+  PGconn* raw = connection_.get();
+  const Params::View view = statement.params.view();
+  auto [entry, fresh] = prepared_.try_emplace(statement.sql, "s" + std::to_string(prepared_.size()));
+  if (fresh) {
+    is_prepare.push_back(true);
+    if (!PQsendPrepare(raw, entry->second.c_str(), statement.sql, statement.params.size(), view.types.data()))
+      return tl::unexpected(failure(nullptr));
+  }
+  is_prepare.push_back(false);
+  if (!PQsendQueryPrepared(raw, entry->second.c_str(), statement.params.size(), view.values.data(),
+                           view.lengths.data(), view.formats.data(), 1))
+    return tl::unexpected(failure(nullptr));
+  return {};
+}
+
+Status Connection::pipeline(const std::vector<Statement>& statements) {
+  PGconn* raw = connection_.get();
+  if (!PQenterPipelineMode(raw)) return tl::unexpected(failure(nullptr));
+  std::vector<bool> is_prepare;
+  Status status;
+  for (const Statement& statement : statements)
+    if (status = enqueue(statement, is_prepare); !status) break;
+  if (!PQpipelineSync(raw) && status) status = tl::unexpected(failure(nullptr));
+
+  std::size_t number = 0;
+  for (std::size_t i = 0; status && i < is_prepare.size(); ++i) {
+    const Result_ result(PQgetResult(raw), PQclear);
+    const ExecStatusType got = PQresultStatus(result.get());
+    if (got != PGRES_COMMAND_OK && got != PGRES_TUPLES_OK) status = tl::unexpected(failure(result.get()));
+    const Statement& statement = statements[number];
+    if (status && !is_prepare[i] && statement.must_touch_row && std::atoll(PQcmdTuples(result.get())) == 0)
+      status = fail(Code::kInternal, std::string("database: no row to change for: ") + statement.sql);
+    if (!is_prepare[i]) ++number;
+    if (result) PQclear(PQgetResult(raw));  // the null that ends each statement's results
+  }
+  // A failed pipeline is drained up to its sync; which of its statements were prepared is not known then.
+  for (int nulls = 0; alive() && nulls < 3;) {
+    const Result_ result(PQgetResult(raw), PQclear);
+    if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) break;
+    nulls = result ? 0 : nulls + 1;
+  }
+  if (alive() && !PQexitPipelineMode(raw)) status = tl::unexpected(failure(nullptr));
+  if (!status && !prepared_.empty()) {
+    prepared_.clear();
+    if (alive()) rollback(), (void)script("DEALLOCATE ALL");
+  }
+  return status;
+}
+
+Duration BackOff::next() {
+  const Duration now = next_;
+  next_ = std::min<Duration>(next_ * 2, std::chrono::seconds(1));
+  return now;
+}
+
+Result<Connection> open_patiently(const ConnectOptions& options, Duration patience, Pause& pause) {
+  const MonoTime deadline = mono_now() + patience;
+  BackOff back_off;
+  for (bool told = false;;) {
+    Result<Connection> connection = Connection::open(options);
+    if (connection || !is_retryable(connection.error())) return connection;
+    const Duration left = deadline - mono_now();
+    if (left <= Duration(0)) return connection;
+    if (!std::exchange(told, true))
+      log::warn("waiting for the database", {{"reason", connection.error().message}});
+    if (!pause.wait(std::min(left, back_off.next())))
+      return fail(Code::kCancelled, "stopped waiting for the database");
+  }
+}
+
+}  // namespace det::db

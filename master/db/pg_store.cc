@@ -1,0 +1,217 @@
+#include "master/db/pg_store.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/log.h"
+#include "master/db/migrate.h"
+#include "master/db/pg_store_load.h"
+#include "master/db/pg_writes.h"
+
+namespace det::db {
+namespace {
+
+/// Of the session advisory lock that a master holds: "det" and "writer" in letters.
+constexpr std::int64_t kWriterLock = 0x0064'6574'0077'7274;
+
+struct Group {
+  Sequence number = 0;
+  std::vector<core::Write> writes;
+};
+
+struct Position {
+  std::int64_t epoch = 0, sequence = 0;
+};
+
+Result<Position> read_position(Connection& connection) {
+  TRY_ASSIGN(const Rows rows, connection.query("SELECT epoch, sequence FROM writer_position"));
+  if (rows.empty()) return fail(Code::kDataLoss, "the database has lost its writer_position row");
+  Position position;
+  rows[0].into(position.epoch, position.sequence);
+  return position;
+}
+
+/// Ends the session that holds the lock when it is one of ours; else says who has it.
+Result<std::string> find_holder(Connection& connection, const std::string& application) {
+  TRY_ASSIGN(
+      const Rows rows,
+      connection.query("SELECT a.pid, a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+                       " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
+                       " AND l.classid::bigint = $1 >> 32 AND l.objid::bigint = $1 & 4294967295"
+                       " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+                       kWriterLock));
+  if (rows.empty()) return std::string();
+  std::int64_t pid = 0;
+  std::string holder;
+  rows[0].into(pid, holder);
+  if (holder == application) TRY(connection.query("SELECT pg_terminate_backend($1::int)", pid));
+  return holder;
+}
+
+Status take_lock(Connection& connection, const std::string& application, Duration patience, Pause& pause) {
+  const MonoTime deadline = mono_now() + patience;
+  for (;;) {
+    TRY_ASSIGN(const Rows rows, connection.query("SELECT pg_try_advisory_lock($1)", kWriterLock));
+    if (rows[0].next<bool>()) return {};
+    TRY_ASSIGN(const std::string holder, find_holder(connection, application));
+    if (mono_now() >= deadline || !pause.wait(std::chrono::milliseconds(50)))
+      return fail(Code::kFailedPrecondition,
+                  "another master uses this database: " + (holder.empty() ? "unknown" : holder) +
+                      "; stop that one first, or give this one a database of its own");
+  }
+}
+
+}  // namespace
+
+struct PgStore::Impl {
+  explicit Impl(PgStoreOptions o) : options(std::move(o)), queue(options.queue) {}
+
+  PgStoreOptions options;
+  std::optional<Connection> connection;
+  std::atomic<int> backend{0};
+  std::int64_t epoch = 0;
+  Queue<Group> queue;
+  Sequence appended = 0;  ///< the caller's
+  Callbacks callbacks;
+  Pause pause;
+  std::thread thread;
+
+  void run() {
+    for (;;) {
+      std::vector<Group> batch = queue.pop_batch(options.batch, std::chrono::hours(1));
+      if (batch.empty() && queue.closed()) return;
+      if (batch.empty()) continue;
+      const Sequence last = batch.back().number;
+      if (Status status = store(batch); !status) {
+        queue.close();
+        while (queue.pop()) {
+        }
+        log::error("the database takes no more writes", {{"reason", status.error().message}});
+        callbacks.failed(status.error());
+        return;
+      }
+      callbacks.durable(last);
+    }
+  }
+
+  /// The batch whole; when it cannot be, one by one, so that what comes before the culprit is kept.
+  Status store(std::vector<Group>& batch) {
+    Status status = store_whole(batch);
+    if (status || batch.size() == 1 || is_retryable(status.error())) return status;
+    for (Group& group : batch) {
+      std::vector<Group> one;
+      one.push_back(std::move(group));
+      if (status = store_whole(one); !status) return status;
+      if (!one.empty()) callbacks.durable(one.back().number);
+    }
+    return {};
+  }
+
+  /// Exactly once, through lost connections.
+  Status store_whole(std::vector<Group>& batch) {
+    const MonoTime begun = mono_now();
+    BackOff back_off;
+    for (;;) {
+      Status status;
+      if (!connection) status = reconnect(batch);
+      if (status && batch.empty()) return {};
+      if (status) status = attempt(batch);
+      if (status) return status;
+      const Code code = status.error().code;
+      const bool again = is_retryable(status.error()) || code == Code::kUnknown;
+      if (connection && code != Code::kUnavailable && code != Code::kUnknown) connection->rollback();
+      if (!again) return status;
+      if (code != Code::kAborted) connection.reset();
+      const Duration waited = mono_now() - begun;
+      if (waited > options.give_up || (queue.closed() && waited > std::chrono::seconds(10))) {
+        Error error = status.error();
+        error.code = Code::kUnavailable;
+        return tl::unexpected(std::move(error));
+      }
+      log::warn("a write to the database is repeated", {{"reason", status.error().message}});
+      pause.wait(back_off.next());
+    }
+  }
+
+  Status attempt(const std::vector<Group>& batch) {
+    std::vector<Statement> statements;
+    statements.push_back({"BEGIN", Params()});
+    statements.push_back({"UPDATE writer_position SET sequence = $2 WHERE epoch = $1",
+                          Params(epoch, static_cast<std::int64_t>(batch.back().number)), true});
+    Touched touched;
+    for (const Group& group : batch)
+      for (const core::Write& write : group.writes) touch(write, touched);
+    if (!touched.tasks.empty()) statements.push_back(lock_tasks(touched.tasks));
+    if (!touched.trials.empty()) statements.push_back(lock_trials(touched.trials));
+    for (const Group& group : batch)
+      for (const core::Write& write : group.writes) statements.push_back(statement_for(write));
+    TRY(connection->pipeline(statements));
+    return connection->commit();
+  }
+
+  /// A new session with the lock. Drops from `batch` what proves to be stored already.
+  Status reconnect(std::vector<Group>& batch) {
+    TRY_ASSIGN(Connection fresh, Connection::open(options.connect));
+    TRY(take_lock(fresh, options.connect.application, options.lock_patience + std::chrono::seconds(10),
+                  pause));
+    TRY_ASSIGN(const Position position, read_position(fresh));
+    if (position.epoch != epoch)
+      return fail(Code::kFailedPrecondition,
+                  "another master has taken over this database while it was out of reach");
+    std::erase_if(
+        batch, [&](const Group& group) { return group.number <= static_cast<Sequence>(position.sequence); });
+    log::info("connected to the database again");
+    backend = fresh.backend_pid();
+    connection = std::move(fresh);
+    return {};
+  }
+};
+
+PgStore::PgStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PgStore::~PgStore() { stop(); }
+
+Result<std::unique_ptr<PgStore>> PgStore::open(PgStoreOptions options) {
+  if (options.host.empty()) {
+    char name[256] = "localhost";
+    gethostname(name, sizeof name - 1);
+    options.host = name;
+  }
+  options.connect.application = "host " + options.host.substr(0, 40) + ", pid " + std::to_string(getpid());
+  auto impl = std::make_unique<Impl>(std::move(options));
+  const PgStoreOptions& o = impl->options;
+  TRY_ASSIGN(Connection connection, open_patiently(o.connect, o.connect_patience, impl->pause));
+  // A second store of this very process must not take the first one's session for a dead one of its own.
+  TRY(take_lock(connection, "", o.lock_patience, impl->pause));
+  TRY(migrate(connection));
+  TRY_ASSIGN(const Rows rows,
+             connection.query("UPDATE writer_position SET epoch = epoch + 1, sequence = 0 RETURNING epoch"));
+  if (rows.empty()) return fail(Code::kDataLoss, "the database has lost its writer_position row");
+  impl->epoch = rows[0].next<std::int64_t>();
+  impl->backend = connection.backend_pid();
+  impl->connection = std::move(connection);
+  return std::unique_ptr<PgStore>(new PgStore(std::move(impl)));
+}
+
+Result<core::Recovered> PgStore::load() { return load_recovered(*impl_->connection); }
+
+Sequence PgStore::append(std::vector<core::Write> group) {
+  const Sequence number = ++impl_->appended;
+  impl_->queue.push({number, std::move(group)});
+  return number;
+}
+
+void PgStore::start(Callbacks callbacks) {
+  impl_->callbacks = std::move(callbacks);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+void PgStore::stop() {
+  impl_->queue.close();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+int PgStore::backend_pid() const { return impl_->backend; }
+
+}  // namespace det::db

@@ -1,0 +1,141 @@
+#include "master/db/pg_store_load.h"
+
+#include "base/json.h"
+#include "master/db/rows.h"
+#include "master/expconf/parse.h"
+
+#define DET_LIVE_EXPERIMENTS \
+  "SELECT id FROM experiments WHERE state NOT IN ('COMPLETED', 'CANCELED', 'ERROR')"
+
+namespace det::db {
+namespace {
+
+constexpr std::string_view kExitKinds[] = {"SUCCEEDED", "FAILED", "LOST", "STOPPED"};
+
+core::ExitKind parse_exit_kind(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kExitKinds); ++i)
+    if (kExitKinds[i] == name) return static_cast<core::ExitKind>(i);
+  return core::ExitKind::kLost;
+}
+
+Result<std::shared_ptr<const expconf::ExperimentConfig>> read_config(ExperimentId id,
+                                                                     const std::string& text) {
+  const std::string whose = "the stored configuration of experiment " + std::to_string(id.value);
+  const auto json = parse_json(text, {.bytes = 256 << 20, .depth = 200});
+  if (!json) return fail(Code::kDataLoss, whose + " cannot be read: " + json.error().message);
+  auto config = expconf::from_resolved(*json);
+  if (!config) return fail(Code::kDataLoss, whose + " cannot be read: " + config.error().message);
+  return std::make_shared<const expconf::ExperimentConfig>(std::move(*config));
+}
+
+Status load_experiments(Connection& connection, core::Recovered& out) {
+  TRY_ASSIGN(const Rows rows,
+             connection.query(
+                 "SELECT id, request_id, job_id, owner_id, project_id, state, config, original_config,"
+                 " model_definition, progress, submitted, ended, parent_id, searcher_events FROM experiments"
+                 " WHERE id IN (" DET_LIVE_EXPERIMENTS ") ORDER BY id"));
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    core::Experiment experiment;
+    row.into(experiment.id, experiment.request_id, experiment.job_id, experiment.owner, experiment.project);
+    experiment.state = read_state(row);
+    TRY_ASSIGN(experiment.config, read_config(experiment.id, row.next<std::string>()));
+    row.into(experiment.original_config, experiment.model_definition, experiment.progress,
+             experiment.submitted, experiment.ended, experiment.parent, experiment.searcher_events);
+    out.searchers[experiment.id];
+    out.experiments.push_back(std::move(experiment));
+  }
+  return {};
+}
+
+Status load_searchers(Connection& connection, core::Recovered& out) {
+  TRY_ASSIGN(const Rows snapshots,
+             connection.query("SELECT experiment_id, number, snapshot FROM searcher_snapshots"
+                              " WHERE experiment_id IN (" DET_LIVE_EXPERIMENTS ")"));
+  for (int i = 0; i < snapshots.size(); ++i) {
+    Rows::Row row = snapshots[i];
+    auto& log = out.searchers[row.next<ExperimentId>()];
+    row.into(log.snapshot_number, log.snapshot);
+  }
+  TRY_ASSIGN(
+      const Rows events,
+      connection.query("SELECT e.experiment_id, e.event FROM searcher_events e LEFT JOIN searcher_snapshots s"
+                       " USING (experiment_id) WHERE e.experiment_id IN (" DET_LIVE_EXPERIMENTS ")"
+                       " AND e.number >= coalesce(s.number, 0) ORDER BY e.experiment_id, e.number"));
+  for (int i = 0; i < events.size(); ++i) {
+    Rows::Row row = events[i];
+    auto& log = out.searchers[row.next<ExperimentId>()];
+    log.events.push_back(row.next<std::string>());
+  }
+  return {};
+}
+
+Status load_allocations(Connection& connection, core::Recovered& out) {
+  TRY_ASSIGN(const Rows rows,
+             connection.query(
+                 "SELECT id, trial_id, run, state, pool, agent_id, agent_instance, slots, attached, "
+                 "preempt_requested,"
+                 " preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, exit_message"
+                 " FROM allocations WHERE state <> 'TERMINATED' ORDER BY trial_id, run"));
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    core::Allocation allocation;
+    row.into(allocation.id, allocation.trial, allocation.run);
+    allocation.state = read_allocation_state(row).value_or(core::AllocationState::kTerminated);
+    row.into(allocation.pool, allocation.agent, allocation.agent_instance);
+    for (std::int64_t slot : row.next<std::vector<std::int64_t>>())
+      allocation.slots.push_back(static_cast<int>(slot));
+    row.into(allocation.attached, allocation.preempt_requested, allocation.preempt_acknowledged,
+             allocation.kill_requested, allocation.started, allocation.ended);
+    const auto kind = row.next<std::optional<std::string>>();
+    const auto code = row.next<std::optional<std::int32_t>>();
+    const auto message = row.next<std::optional<std::string>>();
+    if (kind) allocation.exit = core::Exit{parse_exit_kind(*kind), code.value_or(0), message.value_or("")};
+    out.allocations.push_back(std::move(allocation));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view exit_kind_name(core::ExitKind kind) { return kExitKinds[static_cast<std::size_t>(kind)]; }
+
+core::State read_state(Rows::Row& row) {
+  return core::parse_state(row.next<std::string>()).value_or(core::State::kError);
+}
+
+std::optional<core::AllocationState> read_allocation_state(Rows::Row& row) {
+  const auto name = row.next<std::optional<std::string>>();
+  return name ? core::parse_allocation_state(*name) : std::nullopt;
+}
+
+core::Trial read_trial(Rows::Row& row) {
+  core::Trial trial;
+  row.into(trial.id, trial.experiment, trial.request_id, trial.task, trial.seed, trial.hparams);
+  trial.state = read_state(row);
+  row.into(trial.run, trial.restarts, trial.latest_checkpoint, trial.latest_steps, trial.steps_completed,
+           trial.last_validation, trial.checkpoint_validation, trial.searcher_steps, trial.best_metric,
+           trial.early_exit_invalid_hp, trial.progress, trial.exit_reason, trial.started, trial.ended);
+  return trial;
+}
+
+Result<core::Recovered> load_recovered(Connection& connection) {
+  core::Recovered out;
+  TRY(load_experiments(connection, out));
+  TRY(load_searchers(connection, out));
+  TRY_ASSIGN(
+      const Rows trials,
+      connection.query("SELECT " DET_TRIAL_COLUMNS
+                       " FROM trials t WHERE t.experiment_id IN (" DET_LIVE_EXPERIMENTS ") ORDER BY t.id"));
+  for (int i = 0; i < trials.size(); ++i) {
+    Rows::Row row = trials[i];
+    out.trials.push_back(read_trial(row));
+  }
+  TRY(load_allocations(connection, out));
+  TRY_ASSIGN(const Rows next, connection.query("SELECT (SELECT coalesce(max(id), 0) + 1 FROM experiments),"
+                                               " (SELECT coalesce(max(id), 0) + 1 FROM trials)"));
+  next[0].into(out.next_experiment, out.next_trial);
+  return out;
+}
+
+}  // namespace det::db

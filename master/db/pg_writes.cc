@@ -1,0 +1,176 @@
+#include "master/db/pg_writes.h"
+
+#include "base/json.h"
+#include "master/db/rows.h"
+
+namespace det::db {
+namespace {
+
+template <typename... T>
+struct Overloaded : T... {
+  using T::operator()...;
+};
+template <typename... T>
+Overloaded(T...) -> Overloaded<T...>;
+
+Statement insert_experiment(const core::Experiment& row) {
+  const expconf::ExperimentConfig& config = *row.config;
+  return {
+      "INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
+      " model_definition, progress, submitted, ended, parent_id, searcher_events, name, description, labels,"
+      " resource_pool, searcher_name, searcher_metric, smaller_is_better)"
+      " VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, "
+      "$20, $21)"
+      " ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, progress = EXCLUDED.progress, ended = "
+      "EXCLUDED.ended,"
+      " searcher_events = EXCLUDED.searcher_events",
+      Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
+             dump_json(config.resolved), row.original_config, row.model_definition, row.progress,
+             row.submitted, row.ended, row.parent, row.searcher_events, config.name, config.description,
+             config.labels, config.resources.resource_pool, config.searcher.name, config.searcher.metric,
+             config.searcher.smaller_is_better)};
+}
+
+Statement update_experiment(const core::Experiment& row) {
+  return {
+      "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, project_id = $5, state = $6,"
+      " original_config = $7, model_definition = $8, progress = $9, submitted = $10, ended = $11, parent_id "
+      "= $12,"
+      " searcher_events = $13 WHERE id = $1",
+      Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
+             row.original_config, row.model_definition, row.progress, row.submitted, row.ended, row.parent,
+             row.searcher_events),
+      true};
+}
+
+Statement put_trial(const core::Trial& row) {
+  return {
+      "INSERT INTO trials (id, experiment_id, request_id, task_id, seed, hparams, state, run, restarts,"
+      " latest_checkpoint, latest_steps, steps_completed, last_validation, checkpoint_validation, "
+      "searcher_steps, best_metric,"
+      " early_exit_invalid_hp, progress, exit_reason, started, ended)"
+      " VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, "
+      "$20, $21)"
+      " ON CONFLICT (id) DO UPDATE SET experiment_id = EXCLUDED.experiment_id, request_id = "
+      "EXCLUDED.request_id,"
+      " task_id = EXCLUDED.task_id, seed = EXCLUDED.seed, hparams = EXCLUDED.hparams, state = EXCLUDED.state,"
+      " run = EXCLUDED.run, restarts = EXCLUDED.restarts, latest_checkpoint = EXCLUDED.latest_checkpoint,"
+      " latest_steps = EXCLUDED.latest_steps, steps_completed = EXCLUDED.steps_completed,"
+      " last_validation = EXCLUDED.last_validation,"
+      " checkpoint_validation = EXCLUDED.checkpoint_validation, searcher_steps = EXCLUDED.searcher_steps, "
+      "best_metric = EXCLUDED.best_metric,"
+      " early_exit_invalid_hp = EXCLUDED.early_exit_invalid_hp, progress = EXCLUDED.progress,"
+      " exit_reason = EXCLUDED.exit_reason, started = EXCLUDED.started, ended = EXCLUDED.ended",
+      Params(row.id, row.experiment, row.request_id, row.task, row.seed, row.hparams,
+             core::state_name(row.state), row.run, row.restarts, row.latest_checkpoint, row.latest_steps,
+             row.steps_completed, row.last_validation, row.checkpoint_validation, row.searcher_steps,
+             row.best_metric, row.early_exit_invalid_hp, row.progress, row.exit_reason, row.started,
+             row.ended)};
+}
+
+Statement put_allocation(const core::Allocation& row) {
+  std::optional<std::string> kind, message;
+  std::optional<std::int64_t> code;
+  if (row.exit) {
+    kind = exit_kind_name(row.exit->kind);
+    message = row.exit->message;
+    code = row.exit->code;
+  }
+  return {
+      "INSERT INTO allocations (id, trial_id, run, state, pool, agent_id, agent_instance, slots, attached,"
+      " preempt_requested, preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, "
+      "exit_message)"
+      " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
+      " ON CONFLICT (id) DO UPDATE SET trial_id = EXCLUDED.trial_id, run = EXCLUDED.run, state = "
+      "EXCLUDED.state,"
+      " pool = EXCLUDED.pool, agent_id = EXCLUDED.agent_id,"
+      " agent_instance = EXCLUDED.agent_instance, slots = EXCLUDED.slots, attached = EXCLUDED.attached,"
+      " preempt_requested = EXCLUDED.preempt_requested, preempt_acknowledged = EXCLUDED.preempt_acknowledged,"
+      " kill_requested = EXCLUDED.kill_requested, started = EXCLUDED.started, ended = EXCLUDED.ended,"
+      " exit_kind = EXCLUDED.exit_kind, exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message",
+      Params(row.id, row.trial, row.run, core::allocation_state_name(row.state), row.pool, row.agent,
+             row.agent_instance, std::vector<std::int64_t>(row.slots.begin(), row.slots.end()), row.attached,
+             row.preempt_requested, row.preempt_acknowledged, row.kill_requested, row.started, row.ended,
+             kind, code, message)};
+}
+
+Statement insert_validation(const core::InsertValidation& row) {
+  return {
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics, searcher_metric)"
+      " VALUES ($1, $2, 'validation', $3, $4, $5::json, $6) ON CONFLICT DO NOTHING",
+      Params(row.trial, row.run, row.steps_completed, row.reported, row.metrics, row.searcher_metric)};
+}
+
+Statement insert_checkpoint(const core::InsertCheckpoint& row) {
+  return {
+      "INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources, "
+      "metadata, size,"
+      " reported) VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8::json,"
+      " (SELECT coalesce(sum(value::bigint), 0)::bigint FROM json_each_text($7::json)), $9) ON CONFLICT "
+      "(uuid) DO NOTHING",
+      Params(row.uuid, row.trial, row.run, row.task, row.allocation, row.steps_completed, row.resources,
+             row.metadata, row.reported)};
+}
+
+}  // namespace
+
+void touch(const core::Write& write, Touched& touched) {
+  std::visit(Overloaded{[&](const core::PutTrial& w) { touched.trials.push_back(w.row.id.value); },
+                        [&](const core::InsertValidation& w) { touched.trials.push_back(w.trial.value); },
+                        [&](const core::ArchiveMetrics& w) { touched.trials.push_back(w.trial.value); },
+                        [&](const core::AppendTaskLog& w) { touched.tasks.push_back(w.task.value); },
+                        [](const auto&) {}},
+             write);
+}
+
+Statement lock_tasks(const std::vector<std::string>& tasks) {
+  // 0x646574: "det", so that our locks cannot meet those of others in a shared database.
+  return {
+      "SELECT pg_advisory_xact_lock(6579572, key) FROM"
+      " (SELECT DISTINCT hashtext(task) AS key FROM unnest($1::text[]) AS task ORDER BY key) AS keys",
+      Params(tasks)};
+}
+
+Statement lock_trials(const std::vector<std::int64_t>& trials) {
+  return {"SELECT id FROM trials WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", Params(trials)};
+}
+
+Statement statement_for(const core::Write& write) {
+  return std::visit(
+      Overloaded{
+          [](const core::PutExperiment& w) {
+            return w.first ? insert_experiment(w.row) : update_experiment(w.row);
+          },
+          [](const core::PutTrial& w) { return put_trial(w.row); },
+          [](const core::PutAllocation& w) { return put_allocation(w.row); },
+          [](const core::AppendSearcherEvent& w) {
+            return Statement{
+                "INSERT INTO searcher_events (experiment_id, number, event) VALUES ($1, $2, $3)"
+                " ON CONFLICT (experiment_id, number) DO NOTHING",
+                Params(w.experiment, w.number, w.event)};
+          },
+          [](const core::PutSearcherSnapshot& w) {
+            return Statement{
+                "INSERT INTO searcher_snapshots (experiment_id, number, snapshot) VALUES ($1, $2, $3)"
+                " ON CONFLICT (experiment_id) DO UPDATE SET number = EXCLUDED.number,"
+                " snapshot = EXCLUDED.snapshot",
+                Params(w.experiment, w.number, w.snapshot)};
+          },
+          [](const core::InsertValidation& w) { return insert_validation(w); },
+          [](const core::InsertCheckpoint& w) { return insert_checkpoint(w); },
+          [](const core::ArchiveMetrics& w) {
+            return Statement{
+                "UPDATE metrics SET archived = true WHERE trial_id = $1 AND steps_completed > $2"
+                " AND NOT archived",
+                Params(w.trial, w.beyond)};
+          },
+          [](const core::AppendTaskLog& w) {
+            return Statement{
+                "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source,"
+                " log) VALUES ($1, $2, '', -1, $3, $4, '', 'master', $5)",
+                Params(w.task, w.allocation, w.time, w.level, Bytes{w.text})};
+          }},
+      write);
+}
+
+}  // namespace det::db

@@ -1,0 +1,60 @@
+#include "master/db/queries_checkpoint.h"
+
+#include "master/db/rows_checkpoint.h"
+
+#define DET_CHECKPOINT_FILTER                                                                              \
+  " FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE ($1::bigint IS NULL OR t.experiment_id = " \
+  "$1)"                                                                                                    \
+  " AND ($2::bigint IS NULL OR t.id = $2) AND (cardinality($3::text[]) = 0 OR c.state = ANY ($3))"
+
+namespace det::db {
+
+CheckpointRow read_checkpoint(Rows::Row& row) {
+  CheckpointRow out;
+  row.into(out.uuid, out.trial, out.experiment, out.run, out.task, out.allocation, out.state,
+           out.steps_completed, out.resources, out.metadata, out.size, out.reported, out.hparams);
+  out.validation_metrics = row.next<std::optional<std::string>>().value_or("");
+  out.training_metrics = row.next<std::optional<std::string>>().value_or("");
+  row.into(out.searcher_metric);
+  return out;
+}
+
+Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter& filter) {
+  if (!filter.experiment && !filter.trial)
+    return fail(Code::kInvalidArgument, "checkpoints are listed of an experiment or of a trial");
+  Params params(filter.experiment, filter.trial, filter.states);
+  TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" DET_CHECKPOINT_FILTER, params));
+  Page<CheckpointRow> page;
+  page.total = counted[0].next<std::int64_t>();
+  const Span span = resolve(filter.window, page.total);
+  page.start = span.first;
+  if (span.count == 0) return page;
+  params.add(span.first);
+  params.add(span.count);
+  params.add(filter.window.descending);
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.run(
+          "WITH page AS (SELECT c.uuid" DET_CHECKPOINT_FILTER
+          " ORDER BY CASE WHEN $6 THEN -c.steps_completed ELSE c.steps_completed END, c.reported, c.uuid"
+          " OFFSET $4 LIMIT $5)"
+          " SELECT " DET_CHECKPOINT_COLUMNS " FROM page JOIN checkpoints c USING (uuid)" DET_CHECKPOINT_JOINS
+          " ORDER BY CASE WHEN $6 THEN -c.steps_completed ELSE c.steps_completed END, c.reported, c.uuid",
+          params));
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    page.rows.push_back(read_checkpoint(row));
+  }
+  return page;
+}
+
+Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT " DET_CHECKPOINT_COLUMNS
+                                         " FROM checkpoints c" DET_CHECKPOINT_JOINS " WHERE c.uuid = $1",
+                                         uuid));
+  if (rows.empty()) return fail(Code::kNotFound, "checkpoint " + uuid.value + " not found");
+  Rows::Row row = rows[0];
+  return read_checkpoint(row);
+}
+
+}  // namespace det::db

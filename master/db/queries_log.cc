@@ -1,0 +1,40 @@
+#include "master/db/queries_log.h"
+
+#include <algorithm>
+
+#define DET_LOG_FILTER                                                                                     \
+  "SELECT id, task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log FROM task_logs"    \
+  " WHERE task_id = $1 AND id > $2 AND (cardinality($3::text[]) = 0 OR allocation_id = ANY ($3))"          \
+  " AND (cardinality($4::text[]) = 0 OR agent_id = ANY ($4)) AND (cardinality($5::text[]) = 0 OR level = " \
+  "ANY ($5))"                                                                                              \
+  " AND (cardinality($6::text[]) = 0 OR stdtype = ANY ($6)) AND (cardinality($7::text[]) = 0 OR source = " \
+  "ANY ($7))"                                                                                              \
+  " AND (cardinality($8::bigint[]) = 0 OR rank = ANY ($8)) AND ($9::timestamptz IS NULL OR time < $9)"     \
+  " AND ($10::timestamptz IS NULL OR time > $10)"                                                          \
+  " AND CASE WHEN $11 = '' THEN true WHEN $12 THEN log_text(log) ~ $11 ELSE position(convert_to($11, "     \
+  "'UTF8') IN log) > 0 END"
+
+namespace det::db {
+
+Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
+  const Params params(filter.task, filter.after_id, filter.allocations, filter.agents, filter.levels,
+                      filter.stdtypes, filter.sources, filter.ranks, filter.before, filter.after,
+                      filter.search, filter.regex, std::clamp<std::int64_t>(filter.limit, 0, 10'000));
+  const char* sql = filter.descending ? DET_LOG_FILTER " ORDER BY id DESC LIMIT $13"
+                                      : DET_LOG_FILTER " ORDER BY id LIMIT $13";
+  TRY_ASSIGN(const Rows rows, pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
+    TRY(connection.script("BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"));
+    Result<Rows> found = connection.run(sql, params);
+    connection.rollback();
+    return found;
+  }));
+  std::vector<LogRow> out;
+  for (int i = 0; i < rows.size(); ++i) {
+    LogRow& row = out.emplace_back();
+    rows[i].into(row.id, row.task, row.allocation, row.agent, row.rank, row.time, row.level, row.stdtype,
+                 row.source, row.text);
+  }
+  return out;
+}
+
+}  // namespace det::db

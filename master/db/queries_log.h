@@ -1,0 +1,34 @@
+// Owns reads of task logs.
+#pragma once
+
+#include "master/db/queries.h"
+
+namespace det::db {
+
+/// Empty members do not filter.
+struct LogFilter {
+  TaskId task;
+  std::int64_t after_id = 0;
+  std::int64_t limit = 1000;  ///< at most 10000
+  bool descending = false;    ///< newest first: with a limit, the tail
+  std::vector<std::string> allocations, agents, levels, stdtypes, sources;
+  std::vector<std::int64_t> ranks;
+  std::optional<WallTime> before, after;
+  std::string search;
+  bool regex = false;  ///< `search` is PostgreSQL's regular expression; else contained as it is
+};
+struct LogRow {
+  std::int64_t id = 0;  ///< within a task grows with the order in which lines become visible: nothing appears
+                        ///< before it later
+  TaskId task;
+  AllocationId allocation;
+  AgentId agent;
+  std::int32_t rank = -1;
+  WallTime time;
+  std::string level, stdtype, source;
+  std::string text;  ///< raw bytes
+};
+/// kInvalidArgument for a bad expression, kDeadlineExceeded when the search takes longer than 5 s.
+Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter);
+
+}  // namespace det::db

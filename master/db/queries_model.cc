@@ -1,0 +1,31 @@
+#include "master/db/queries_model.h"
+
+#include "base/digest.h"
+
+namespace det::db {
+
+Result<std::string> put_model_definition(Pool& pool, std::string_view tgz) {
+  const std::string digest = sha256_hex(tgz);
+  TRY(pool.query(
+      "INSERT INTO model_definitions (sha256, tgz, size) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", digest,
+      Bytes{tgz}, static_cast<std::int64_t>(tgz.size())));
+  return digest;
+}
+
+Result<std::string> get_model_definition(Pool& pool, const std::string& digest) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT tgz FROM model_definitions WHERE sha256 = $1", digest));
+  if (rows.empty()) return fail(Code::kNotFound, "model definition " + digest + " not found");
+  return rows[0].next<std::string>();
+}
+
+Result<std::string> get_model_definition(Pool& pool, ExperimentId experiment) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT m.tgz FROM experiments e JOIN model_definitions m"
+                                         " ON m.sha256 = e.model_definition WHERE e.id = $1",
+                                         experiment));
+  if (rows.empty())
+    return fail(Code::kNotFound,
+                "experiment " + std::to_string(experiment.value) + " has no model definition");
+  return rows[0].next<std::string>();
+}
+
+}  // namespace det::db

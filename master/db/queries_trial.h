@@ -1,0 +1,68 @@
+// Owns reads of trials: lists, one in full, and what a trial did (workloads).
+#pragma once
+
+#include "master/db/queries.h"
+#include "master/db/queries_checkpoint.h"
+
+namespace det::db {
+
+/// One metric row that is not archived.
+struct MetricPoint {
+  std::string group;
+  std::int64_t steps_completed = 0;
+  std::string metrics;  ///< JSON object
+  WallTime reported;
+  std::optional<double> searcher_metric;  ///< of a validation
+};
+
+struct TrialRow {
+  core::Trial trial;
+  /// State of its newest allocation when that has not ended; none: queued (when the state is kActive).
+  std::optional<core::AllocationState> live;
+  std::int64_t total_batches = 0;
+  double wall_clock = 0;                                   ///< seconds its allocations have held slots
+  std::int64_t checkpoint_count = 0, checkpoint_size = 0;  ///< completed ones; bytes
+  std::optional<MetricPoint> latest_validation;
+  std::optional<MetricPoint> best_validation;    ///< by searcher metric; NaN never is
+  std::optional<CheckpointRow> best_checkpoint;  ///< completed, with the best validation at its steps
+};
+
+/// In order of id.
+struct TrialFilter {
+  ExperimentId experiment;
+  std::vector<core::State> states;  ///< empty: any
+  Window window;
+};
+
+Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter);
+/// kNotFound.
+Result<TrialRow> get_trial(Pool& pool, TrialId id);
+
+/// Of one metric of one group over the rows that are not archived; NaN and infinities count, but enter
+/// neither min nor max nor sum.
+struct MetricSummary {
+  std::string group, name;
+  std::int64_t count = 0;
+  double min = 0, max = 0, sum = 0;
+  double last = 0;  ///< of the highest steps
+};
+/// Computed from the rows: exact after any roll-back, and nothing to keep up to date per report.
+Result<std::vector<MetricSummary>> summarize_metrics(Pool& pool, TrialId id);
+
+struct Workload {
+  enum class Kind { kMetrics, kCheckpoint };
+  Kind kind = Kind::kMetrics;
+  MetricPoint metrics;
+  CheckpointRow checkpoint;
+};
+/// In order of batches; at the same batches training, then validation, then other groups, then checkpoint.
+struct WorkloadFilter {
+  TrialId trial;
+  std::vector<std::string> groups;  ///< of metrics; empty: none
+  bool checkpoints = true;
+  bool deleted_checkpoints = true;
+  Window window;
+};
+Result<Page<Workload>> list_workloads(Pool& pool, const WorkloadFilter& filter);
+
+}  // namespace det::db

@@ -1,0 +1,159 @@
+// Owns the section `environment` (image, variables, ports, capabilities) and the list `bind_mounts`.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/text.h"
+#include "master/expconf/sections.h"
+
+namespace det::expconf {
+namespace {
+
+/// Upstream's device names; `gpu` is an old word for cuda.
+const std::vector<std::string>& devices() {
+  static const std::vector<std::string> names{"cpu", "cuda", "rocm"};
+  return names;
+}
+
+/// A value for every device, or a map from device to value. Resolved: always the map.
+Type per_device(Type value, Json fallback) {
+  return [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+    Json all = Json::object();
+    if (!node.is_map()) {
+      const Json one = value(reader, node, path);
+      for (const std::string& device : devices()) all[device] = one;
+      return all;
+    }
+    std::vector<Field> fields;
+    for (const std::string& device : devices()) fields.push_back(defaulted(device, value, fallback));
+    fields.push_back(optional("gpu", value));
+    Json given =
+        table(std::move(fields), [&](Reader&, const YamlNode& map, const std::string&, Json& resolved) {
+          if (map.find("cuda") == nullptr && resolved.contains("gpu")) resolved["cuda"] = resolved["gpu"];
+          resolved.erase("gpu");
+        })(reader, node, path);
+    return given;
+  };
+}
+
+bool is_variable_name(std::string_view name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+Json read_variable(Reader& reader, const YamlNode& node, const std::string& path) {
+  if (node.kind != YamlNode::Kind::kString) return wrong_type(reader, node, path, "a string NAME=VALUE");
+  const std::size_t equals = node.text.find('=');
+  const std::string name = node.text.substr(0, equals);
+  if (equals == std::string::npos || node.text.find('\0') != std::string::npos) {
+    reader.problem(node, path, "E-CFG-RANGE", "must be NAME=VALUE, " + found(node));
+    return nullptr;
+  }
+  if (!is_variable_name(name)) {
+    reader.problem(
+        node, path, "E-CFG-RANGE",
+        "\"" + name + "\" is no name of a variable; use letters, digits and _, and no digit first");
+    return nullptr;
+  }
+  if (name.starts_with("DET_") || name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH") {
+    reader.problem(node, path, "E-CFG-SECURITY", name + " is reserved for the platform; use another name");
+    return nullptr;
+  }
+  return node.text;
+}
+
+/// What a container may be given back without new powers over its host.
+Json read_capability(Reader& reader, const YamlNode& node, const std::string& path) {
+  static const std::set<std::string> harmless{
+      "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER", "FSETID",  "KILL",   "MKNOD",
+      "NET_BIND_SERVICE", "NET_RAW", "SETFCAP",      "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"};
+  Json value = text({.min = 1, .max = 64})(reader, node, path);
+  if (!value.is_string()) return value;
+  std::string name = to_upper(node.text);
+  if (name.starts_with("CAP_")) name = name.substr(4);
+  if (harmless.contains(name)) return value;
+  reader.problem(node, path, "E-CFG-SECURITY", node.text + " may not be added; remove it");
+  return nullptr;
+}
+
+Json read_proxy_ports(Reader& reader, const YamlNode& node, const std::string& path) {
+  static const Type ports =
+      list_of(table({required("proxy_port", whole(1, 65535), "the port in the task"),
+                     defaulted("proxy_tcp", boolean(), false), defaulted("unauthenticated", boolean(), false),
+                     defaulted("default_service_id", boolean(), false)}));
+  Json list = ports(reader, node, path);
+  std::set<Json> seen;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Json port = list[i].is_object() ? list[i].value("proxy_port", Json()) : Json();
+    if (!port.is_null() && !seen.insert(port).second)
+      reader.problem(value_or_map(node.items[i], "proxy_port"), child(child(path, i), "proxy_port"),
+                     "E-CFG-CONFLICT", "port " + port.dump() + " is already in the list");
+  }
+  return list;
+}
+
+void check_variables(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  const Json& variables = resolved["environment_variables"];
+  if (!variables.is_object() || variables["cpu"] == variables["cuda"]) return;
+  reader.warn(value_or_map(map, "environment_variables"), child(path, "environment_variables"),
+              "E-CFG-CONFLICT",
+              "cpu and cuda differ: every trial gets both, and cuda's value where a name is in both");
+}
+
+Json read_mount_target(Reader& reader, const YamlNode& node, const std::string& path) {
+  Json value = text({.min = 1})(reader, node, path);
+  if (!value.is_string()) return value;
+  const std::string normal = std::filesystem::path(node.text).lexically_normal().generic_string();
+  const auto inside = [&](const std::string& top) { return normal == top || normal.starts_with(top + "/"); };
+  if (normal == "." || normal == "./" || normal == "/") {
+    reader.problem(node, path, "E-CFG-RANGE", "must name a directory below the root or the work directory");
+    return nullptr;
+  }
+  if (inside("/proc") || inside("/sys") || inside("/dev") || normal == ".." || normal.starts_with("../")) {
+    reader.problem(node, path, "E-CFG-SECURITY", node.text + " may not be mounted over");
+    return nullptr;
+  }
+  return value;
+}
+
+Json read_bind_mounts(Reader& reader, const YamlNode& node, const std::string& path) {
+  static const Type mounts =
+      list_of(table({required("host_path", absolute_path(), "the directory on the agent"),
+                     required("container_path", read_mount_target, "where the task sees it"),
+                     defaulted("read_only", boolean(), false),
+                     defaulted("propagation", text({.min = 1, .max = 32}), "rprivate")}));
+  Json list = mounts(reader, node, path);
+  std::set<Json> seen;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Json target = list[i].is_object() ? list[i].value("container_path", Json()) : Json();
+    if (!target.is_null() && !seen.insert(target).second)
+      reader.problem(value_or_map(node.items[i], "container_path"), child(child(path, i), "container_path"),
+                     "E-CFG-CONFLICT", "two mounts have this container_path");
+  }
+  return list;
+}
+
+}  // namespace
+
+Type environment_type() {
+  const Type auth = table({optional("username", text()), optional("password", text()),
+                           optional("auth", text()), optional("email", text()),
+                           optional("serveraddress", text()), optional("identitytoken", text({.max = 65536})),
+                           optional("registrytoken", text({.max = 65536}))});
+  const Json none = {{"cpu", Json::array()}, {"cuda", Json::array()}, {"rocm", Json::array()}};
+  return table({optional("image", per_device(text({.min = 1, .max = 512}), nullptr)),
+                defaulted("environment_variables", per_device(list_of(read_variable), Json::array()), none),
+                defaulted("force_pull_image", boolean(), false), optional("registry_auth", auth),
+                defaulted("ports", map_of(whole(1, 65535)), Json::object()),
+                defaulted("proxy_ports", read_proxy_ports, Json::array()),
+                defaulted("add_capabilities", list_of(read_capability), Json::array()),
+                defaulted("drop_capabilities", list_of(text({.min = 1, .max = 64})), Json::array()),
+                optional("pod_spec", free_map())},
+               check_variables);
+}
+
+Type bind_mounts_type() { return read_bind_mounts; }
+
+}  // namespace det::expconf

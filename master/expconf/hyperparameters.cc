@@ -1,0 +1,206 @@
+// Owns the section `hyperparameters`: constants, ranges, choices, nested maps (determined-0.38 §1.5).
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "master/expconf/sections.h"
+
+namespace det::expconf {
+namespace {
+
+constexpr int kMostHyperparameters = 1000;
+constexpr std::size_t kMostValues = 100'000;
+
+void check_order(Reader& reader, const YamlNode& map, const std::string& path, const Json& resolved) {
+  const Json low = resolved.value("minval", Json()), high = resolved.value("maxval", Json());
+  if (low.is_null() || high.is_null() || low < high) return;
+  reader.problem(value_or_map(map, "minval"), child(path, "minval"), "E-CFG-RANGE",
+                 "minval must be below maxval, got " + low.dump() + " and " + high.dump());
+}
+
+void check_int(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  check_order(reader, map, path, resolved);
+  const Json low = resolved.value("minval", Json()), high = resolved.value("maxval", Json());
+  if (low.is_null() || high.is_null()) return;
+  const auto width = static_cast<__int128>(high.get<std::int64_t>()) - low.get<std::int64_t>() + 1;
+  if (width > std::numeric_limits<std::int64_t>::max())
+    reader.problem(map, path, "E-CFG-LIMIT", "the range holds more than 2^63 - 1 integers; narrow it");
+}
+
+void check_double(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  check_order(reader, map, path, resolved);
+}
+
+void check_log(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  check_order(reader, map, path, resolved);
+  const Json base = resolved.value("base", Json());
+  if (base.is_null()) return;
+  if (base.get<double>() == 1) {
+    reader.problem(value_or_map(map, "base"), child(path, "base"), "E-CFG-RANGE",
+                   "must not be 1: every power is 1");
+    return;
+  }
+  for (const char* end : {"minval", "maxval"}) {
+    const Json exponent = resolved.value(end, Json());
+    if (exponent.is_null()) continue;
+    const double value = std::pow(base.get<double>(), exponent.get<double>());
+    if (!std::isfinite(value) || value == 0)
+      reader.problem(
+          value_or_map(map, end), child(path, end), "E-CFG-RANGE",
+          base.dump() + "^" + exponent.dump() + " is not representable; minval and maxval are exponents");
+  }
+}
+
+void check_categorical(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  std::set<Json> seen;
+  for (const Json& value : resolved["vals"]) {
+    if (seen.insert(value).second) continue;
+    reader.warn(value_or_map(map, "vals"), child(path, "vals"), "E-CFG-CONFLICT",
+                value.dump() + " is there twice: it is drawn twice as often");
+    return;
+  }
+}
+
+/// What a typed hyperparameter holds beside `type`.
+struct Kind {
+  std::string name;
+  Hyperparameter::Type type;
+  std::vector<Field> fields;
+  Check check;
+};
+
+const std::vector<Kind>& kinds() {
+  constexpr auto kLow = std::numeric_limits<std::int64_t>::min();
+  static const Field count = optional("count", whole(1));
+  static const std::vector<Kind> all{
+      {"int",
+       Hyperparameter::Type::kInt,
+       {required("minval", whole(kLow), "the smallest value"),
+        required("maxval", whole(kLow), "the largest value"), count},
+       check_int},
+      {"double",
+       Hyperparameter::Type::kDouble,
+       {required("minval", finite(), "the smallest value"), required("maxval", finite(), "the largest value"),
+        count},
+       check_double},
+      {"log",
+       Hyperparameter::Type::kLog,
+       {required("minval", finite(), "the smallest exponent"),
+        required("maxval", finite(), "the largest exponent"),
+        required("base", real(0, false), "the base of the powers"), count},
+       check_log},
+      {"categorical",
+       Hyperparameter::Type::kCategorical,
+       {required("vals", list_of(any(), 1, kMostValues), "the values to choose from")},
+       check_categorical},
+      {"const", Hyperparameter::Type::kConst, {required("val", any(), "the value")}, {}},
+  };
+  return all;
+}
+
+Json read_typed(Reader& reader, const YamlNode& node, const YamlNode& type, const std::string& path) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) {
+    names.push_back(kind.name);
+    if (kind.name != type.text || type.kind != YamlNode::Kind::kString) continue;
+    std::vector<Field> fields{required("type", any(), "")};
+    fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
+    return table(std::move(fields), kind.check)(reader, node, path);
+  }
+  // "integer" is no slip of the finger, but what people write.
+  const std::string meant = type.text == "integer" ? "; did you mean \"int\"?"
+                            : type.text == "float" ? "; did you mean \"double\"?"
+                                                   : did_you_mean(type.text, names);
+  reader.problem(type, child(path, "type"), "E-CFG-ENUM",
+                 "must be one of " + join(names, ", ") + ", " + found(type) + meant);
+  return nullptr;
+}
+
+bool is_good_name(const std::string& name) {
+  return !name.empty() && name.size() <= 128 && name.find('.') == std::string::npos && name != "__proto__" &&
+         !has_control_characters(name);
+}
+
+Json read_map(Reader& reader, const YamlNode& node, const std::string& path, int& count);
+
+Json read_one(Reader& reader, const YamlNode& node, const std::string& path, int& count) {
+  if (!node.is_map()) {
+    ++count;
+    return {{"type", "const"}, {"val", to_json(node)}};
+  }
+  const YamlNode* type = node.find("type");
+  if (type == nullptr) return read_map(reader, node, path, count);
+  ++count;
+  return read_typed(reader, node, *type, path);
+}
+
+Json read_map(Reader& reader, const YamlNode& node, const std::string& path, int& count) {
+  Json map = Json::object();
+  for (const YamlEntry& entry : node.entries) {
+    if (!is_good_name(entry.key)) {
+      reader.problem(
+          entry.line, entry.column, child(path, entry.key.substr(0, 128)), "E-CFG-RANGE",
+          "a hyperparameter's name has 1 to 128 characters, none of them a dot or a control character");
+      continue;
+    }
+    map[entry.key] = read_one(reader, entry.value, child(path, entry.key), count);
+  }
+  return map;
+}
+
+Json read_all(Reader& reader, const YamlNode& node, const std::string& path) {
+  if (!node.is_map()) return wrong_type(reader, node, path, "a map");
+  int count = 0;
+  Json map = read_map(reader, node, path, count);
+  if (count > kMostHyperparameters)
+    reader.problem(
+        node, path, "E-CFG-LIMIT",
+        std::to_string(count) + " hyperparameters, at most " + std::to_string(kMostHyperparameters));
+  return map;
+}
+
+Hyperparameter load_one(const Json& resolved) {
+  Hyperparameter loaded;
+  if (!resolved.contains("type")) {
+    loaded.type = Hyperparameter::Type::kNested;
+    loaded.children = load_hyperparameters(resolved);
+    return loaded;
+  }
+  for (const Kind& kind : kinds()) {
+    if (resolved.at("type") == kind.name) loaded.type = kind.type;
+  }
+  switch (loaded.type) {
+    case Hyperparameter::Type::kConst:
+      loaded.value = nlohmann::json(resolved.at("val"));
+      return loaded;
+    case Hyperparameter::Type::kCategorical:
+      for (const Json& value : resolved.at("vals")) loaded.values.emplace_back(nlohmann::json(value));
+      return loaded;
+    case Hyperparameter::Type::kInt:
+      loaded.int_min = resolved.at("minval").get<std::int64_t>();
+      loaded.int_max = resolved.at("maxval").get<std::int64_t>();
+      break;
+    case Hyperparameter::Type::kDouble:
+    case Hyperparameter::Type::kLog:
+      loaded.min = resolved.at("minval").get<double>();
+      loaded.max = resolved.at("maxval").get<double>();
+      loaded.base = resolved.value("base", 0.0);
+      break;
+    case Hyperparameter::Type::kNested:
+      break;
+  }
+  if (resolved.contains("count")) loaded.count = resolved.at("count").get<std::int64_t>();
+  return loaded;
+}
+
+}  // namespace
+
+Type hyperparameters_type() { return read_all; }
+
+HyperparameterMap load_hyperparameters(const Json& resolved) {
+  HyperparameterMap map;
+  for (const auto& [name, value] : resolved.items()) map.emplace(name, load_one(value));
+  return map;
+}
+
+}  // namespace det::expconf

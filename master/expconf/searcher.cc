@@ -1,0 +1,194 @@
+// Owns the section `searcher`: which searches there are and what each takes (determined-0.38 §1.6).
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "master/expconf/sections.h"
+
+namespace det::expconf {
+namespace {
+
+constexpr std::int64_t kMostTrials = 100'000;
+
+/// `max_steps` of the oldest configurations: a step is 100 batches unless the top level says
+/// `batches_per_step`.
+constexpr std::int64_t kBatchesPerStep = 100;
+
+std::vector<Field> common() {
+  return {required("name", any(), ""),
+          required("metric", text({.min = 1, .max = 256}), "the validation metric that tells good from bad"),
+          defaulted("smaller_is_better", boolean(), true),
+          optional("source_trial_id", whole(1)),
+          optional("source_checkpoint_uuid", text({.min = 1, .max = 64})),
+          optional("max_length", searcher_length_type()),
+          optional("max_steps", whole(1, 1'000'000'000)),
+          optional("time_metric", text({.min = 1, .max = 256})),
+          optional("max_time", whole(1))};
+}
+
+std::vector<Field> concurrent() { return {defaulted("max_concurrent_trials", whole(0, kMostTrials), 16)}; }
+
+Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& path) {
+  Json value = whole(1)(reader, node, path);
+  if (value.is_null() || value <= kMostTrials) return value;
+  reader.problem(node, path, "E-CFG-LIMIT",
+                 "at most " + std::to_string(kMostTrials) + " trials, got " + node.text);
+  return nullptr;
+}
+Field max_trials() { return required("max_trials", read_max_trials, "how many trials to make"); }
+
+void check_common(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  if (resolved.contains("source_trial_id") && resolved.contains("source_checkpoint_uuid"))
+    reader.problem(value_or_map(map, "source_checkpoint_uuid"), child(path, "source_checkpoint_uuid"),
+                   "E-CFG-CONFLICT", "source_trial_id is set too; keep one of them");
+  if (!resolved.contains("max_steps")) return;
+  if (resolved.contains("max_length")) {
+    reader.problem(value_or_map(map, "max_steps"), child(path, "max_steps"), "E-CFG-CONFLICT",
+                   "max_length is set too; keep one of them");
+  } else if (!resolved["max_steps"].is_null()) {
+    resolved["max_length"] = {{"batches", resolved["max_steps"].get<std::int64_t>() * kBatchesPerStep}};
+  }
+  resolved.erase("max_steps");
+}
+
+/// Searches that stop trials early must know how long a trial may get, in what unit.
+void check_time(Reader& reader, const YamlNode& map, const std::string& path, const Json& resolved) {
+  if (resolved.contains("max_length")) return;
+  for (const auto& [name, doc] :
+       {std::pair("time_metric", "the validation metric that counts time"),
+        std::pair("max_time", "the longest training of a trial, in units of time_metric")}) {
+    if (!resolved.contains(name))
+      reader.problem(map, child(path, name), "E-CFG-MISSING", std::string("is required: ") + doc);
+  }
+}
+
+void check_rungs(Reader& reader, const YamlNode& map, const std::string& path, const Json& resolved,
+                 const char* name) {
+  const Json rungs = resolved.value(name, Json()), time = resolved.value("max_time", Json());
+  const Json divisor = resolved.value("divisor", Json());
+  if (map.find(name) == nullptr || rungs.is_null() || time.is_null() || divisor.is_null()) return;
+  if (time.get<double>() / std::pow(divisor.get<double>(), rungs.get<double>() - 1) >= 1) return;
+  reader.problem(value_or_map(map, name), child(path, name), "E-CFG-CONFLICT",
+                 "rung lengths below 1: max_time " + time.dump() + " divided " + rungs.dump() +
+                     " - 1 times by " + divisor.dump() + "; lower " + name + " or raise max_time");
+}
+
+void check_async_halving(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  check_common(reader, map, path, resolved);
+  check_time(reader, map, path, resolved);
+  check_rungs(reader, map, path, resolved, "num_rungs");
+}
+
+void check_adaptive(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  check_common(reader, map, path, resolved);
+  check_time(reader, map, path, resolved);
+  check_rungs(reader, map, path, resolved, "max_rungs");
+  const YamlNode* brackets = map.find("bracket_rungs");
+  const Json most = resolved.value("max_rungs", Json());
+  if (brackets == nullptr || !brackets->is_list() || most.is_null()) return;
+  for (std::size_t i = 0; i < brackets->items.size(); ++i) {
+    const YamlNode& rungs = brackets->items[i];
+    if (rungs.kind == YamlNode::Kind::kInt && rungs.integer > most.get<std::int64_t>())
+      reader.problem(rungs, child(child(path, "bracket_rungs"), i), "E-CFG-RANGE",
+                     "must be at most max_rungs (" + most.dump() + "), got " + rungs.text);
+  }
+}
+
+/// A search: its own fields beside the common ones. Making one available is its last word.
+struct Kind {
+  std::string name;
+  std::vector<Field> fields;
+  Check check;
+  bool available = false;
+};
+
+const std::vector<Kind>& kinds() {
+  static const Field divisor = defaulted("divisor", real(1, false), 4);
+  static const Field stop_once = optional("stop_once", boolean());
+  static const Field concurrency = concurrent().front();
+  static const std::vector<Kind> all{
+      {"single", {}, check_common, true},
+      {"random", {max_trials(), concurrency}, check_common},
+      {"grid", {concurrency}, check_common},
+      {"async_halving",
+       {max_trials(), concurrency, divisor, stop_once,
+        required("num_rungs", whole(1, 100), "how many rungs there are")},
+       check_async_halving},
+      {"adaptive_asha",
+       {max_trials(), concurrency, divisor, stop_once,
+        defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard"),
+        defaulted("max_rungs", whole(1, 100), 5),
+        defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array())},
+       check_adaptive},
+  };
+  return all;
+}
+
+bool is_removed(const std::string& name) {
+  static const std::vector<std::string> names{"adaptive", "adaptive_simple", "sync_halving", "custom", "pbt"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> names_of(bool available_only) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) {
+    if (kind.available || !available_only) names.push_back(kind.name);
+  }
+  return names;
+}
+
+/// The words after "unknown field" for a field of another search.
+std::string belongs_to(const std::string& field, const std::string& here) {
+  std::vector<std::string> owners;
+  for (const Kind& kind : kinds()) {
+    for (const Field& own : kind.fields) {
+      if (own.name == field) owners.push_back(kind.name);
+    }
+  }
+  return owners.empty() ? "" : " of searcher " + here + "; it belongs to " + join(owners, ", ");
+}
+
+void refuse_name(Reader& reader, const YamlNode& name, const std::string& path) {
+  if (is_removed(name.text)) {
+    reader.problem(name, path, "E-CFG-REMOVED", "'" + name.text + "' has been removed; use adaptive_asha");
+    return;
+  }
+  const std::vector<std::string> all = names_of(false);
+  const std::string meant =
+      name.text == "asha" ? "; did you mean \"adaptive_asha\"?" : did_you_mean(name.text, all);
+  reader.problem(name, path, "E-CFG-ENUM", "must be one of " + join(all, ", ") + ", " + found(name) + meant);
+}
+
+Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path) {
+  if (!node.is_map()) return wrong_type(reader, node, path, "a map");
+  const YamlNode* name = node.find("name");
+  const std::string name_path = child(path, "name");
+  if (name != nullptr && !name->is_null() && name->kind != YamlNode::Kind::kString)
+    return wrong_type(reader, *name, name_path, "a string");
+  for (const Kind& kind : kinds()) {
+    if (name == nullptr || name->is_null() || name->text != kind.name) continue;
+    std::vector<Field> fields = common();
+    fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
+    if (!kind.available)
+      reader.problem(*name, name_path, "E-CFG-ENUM",
+                     "'" + kind.name +
+                         "' is not available yet in this version; available: " + join(names_of(true), ", "));
+    return table(std::move(fields), kind.check,
+                 [&](const std::string& field) { return belongs_to(field, kind.name); })(reader, node, path);
+  }
+  if (name == nullptr || name->is_null()) {
+    reader.problem(node, name_path, "E-CFG-MISSING", "is required: " + join(names_of(false), ", "));
+  } else {
+    refuse_name(reader, *name, name_path);
+  }
+  if (node.find("metric") == nullptr)
+    reader.problem(node, child(path, "metric"), "E-CFG-MISSING",
+                   "is required: the validation metric that tells good from bad");
+  return nullptr;
+}
+
+}  // namespace
+
+Type searcher_type() { return read_searcher; }
+
+}  // namespace det::expconf

@@ -1,0 +1,34 @@
+// Owns the list of the configuration's sections: each is a Type (what is allowed) in a file of its own.
+// Private to expconf.
+#pragma once
+
+#include "master/expconf/config.h"
+#include "master/expconf/parse.h"
+#include "master/expconf/schema.h"
+
+namespace det::expconf {
+
+/// The whole document.
+Type top_level(const Defaults& defaults);
+
+Type searcher_type();
+Type hyperparameters_type();
+Type resources_type();
+Type environment_type();
+Type bind_mounts_type();
+/// `master_default`: what the master fills in; null for nothing.
+Type checkpoint_storage_type(const Json& master_default);
+Type optimizations_type();
+Type log_policies_type();
+
+/// {batches|records|epochs: n}, n >= min. Resolved: the same.
+Type length_type(std::int64_t min);
+/// As length_type(1), or a bare number of batches.
+Type searcher_length_type();
+Length load_length(const Json& resolved);
+
+/// Fills the struct from a resolved configuration. Total on what top_level resolved without a problem.
+ExperimentConfig load(Json resolved);
+HyperparameterMap load_hyperparameters(const Json& resolved);
+
+}  // namespace det::expconf

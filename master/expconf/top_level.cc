@@ -1,0 +1,134 @@
+// Owns the top level of the configuration: the fields that are no section of their own, and what ties
+// sections together.
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "master/expconf/sections.h"
+
+namespace det::expconf {
+namespace {
+
+/// A list of strings, or the keys of a map. Resolved: a list without repeats.
+Json read_labels(Reader& reader, const YamlNode& node, const std::string& path) {
+  static const Type label = text({.min = 1, .max = 128});
+  std::vector<std::string> labels;
+  const auto add = [&](const Json& value) {
+    if (value.is_string() && std::find(labels.begin(), labels.end(), value) == labels.end())
+      labels.push_back(value.get<std::string>());
+  };
+  if (node.is_map()) {
+    for (const YamlEntry& entry : node.entries) add(entry.key);
+  } else {
+    for (const Json& value : list_of(label)(reader, node, path)) add(value);
+  }
+  return labels;
+}
+
+/// A command line, or an argument vector.
+Json read_entrypoint(Reader& reader, const YamlNode& node, const std::string& path) {
+  constexpr TextRules kLine{.min = 1, .max = 32768, .one_line = false};
+  if (node.is_list()) return list_of(text(kLine), 1, 1000)(reader, node, path);
+  if (node.kind != YamlNode::Kind::kString)
+    return wrong_type(reader, node, path, "a command line or a list of strings");
+  Json value = text(kLine)(reader, node, path);
+  if (value.is_string() && trim(node.text).empty()) {
+    reader.problem(node, path, "E-CFG-RANGE", "must not be blank");
+    return nullptr;
+  }
+  return value;
+}
+
+Type profiling_type() {
+  return table({defaulted("enabled", boolean(), false), defaulted("begin_on_batch", whole(0), 0),
+                optional("end_after_batch", whole(0)), defaulted("sync_timings", boolean(), true)},
+               [](Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+                 const Json begin = resolved.value("begin_on_batch", Json());
+                 const Json end = resolved.value("end_after_batch", Json());
+                 if (begin.is_null() || end.is_null() || begin <= end) return;
+                 reader.problem(value_or_map(map, "end_after_batch"), child(path, "end_after_batch"),
+                                "E-CFG-CONFLICT", "is before begin_on_batch (" + begin.dump() + ")");
+               });
+}
+
+Type integrations_type() {
+  const Type name = text({.min = 1});
+  return table({optional("webhooks", table({optional("webhook_id", list_of(whole(1))),
+                                            optional("webhook_name", list_of(name)),
+                                            defaulted("exclude", boolean(), false)})),
+                optional("pachyderm",
+                         table({required("pachd", free_map(), "host and port"),
+                                required("proxy", free_map(), "scheme, host, port"),
+                                required("dataset", free_map(), "project, repo, commit, branch, token")}))});
+}
+
+Type cluster_manager_type(const char* arguments) {
+  return table({optional("slots_per_node", whole(1)), optional("gpu_type", text()),
+                defaulted(arguments, list_of(text({.min = 1})), Json::array())});
+}
+
+void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
+  for (const auto& [one, other] : {std::pair("workspace", "project"), std::pair("project", "workspace")}) {
+    if (resolved[one].is_string() && !resolved[one].get<std::string>().empty() && resolved[other] == "")
+      reader.problem(value_or_map(map, one), one, "E-CFG-CONFLICT",
+                     std::string(other) + " is not set; give both workspace and project, or neither");
+  }
+}
+
+void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Json& resolved) {
+  check_place(reader, map, resolved);
+  if (!resolved.contains("batches_per_step")) return;
+  // The oldest spelling: one step is this many batches, for max_steps and for the reports.
+  const Json step = resolved["batches_per_step"];
+  if (map.find("scheduling_unit") != nullptr)
+    reader.problem(value_or_map(map, "batches_per_step"), "batches_per_step", "E-CFG-CONFLICT",
+                   "scheduling_unit is set too; keep one of them");
+  const YamlNode* searcher = map.find("searcher");
+  const YamlNode* steps = searcher != nullptr ? searcher->find("max_steps") : nullptr;
+  if (step.is_number() && steps != nullptr && steps->kind == YamlNode::Kind::kInt && reader.ok())
+    resolved["searcher"]["max_length"] = {{"batches", steps->integer * step.get<std::int64_t>()}};
+  resolved["scheduling_unit"] = step;
+  resolved.erase("batches_per_step");
+}
+
+}  // namespace
+
+Type top_level(const Defaults& defaults) {
+  constexpr std::int64_t kMostSeed = (1LL << 31) - 1, kMostSeconds = 1LL << 31;
+  const Json never = {{"batches", 0}};
+  const std::string name = defaults.name.empty() ? "Experiment" : defaults.name;
+  return table(
+      {optional("version", whole(0, 0)), defaulted("name", text({.min = 1, .max = 128}), name),
+       defaulted("description", text({.max = 4096, .one_line = false}), ""),
+       defaulted("labels", read_labels, Json::array()), defaulted("data", free_map(), Json::object()),
+       defaulted("workspace", text({.max = 128}), ""), defaulted("project", text({.max = 128}), ""),
+       required("entrypoint", read_entrypoint,
+                "model_def:Class for a trial class, or the command line to run"),
+       defaulted("max_restarts", whole(0, 1'000'000), 5),
+       defaulted("hyperparameters", hyperparameters_type(), Json::object()),
+       required("searcher", searcher_type(),
+                "name and metric, such as {name: single, metric: validation_loss}"),
+       section("resources", resources_type()), section("environment", environment_type()),
+       defaulted("bind_mounts", bind_mounts_type(), Json::array()),
+       section("checkpoint_storage", checkpoint_storage_type(defaults.checkpoint_storage)),
+       defaulted("checkpoint_policy", choice({"best", "all", "none"}), "best"),
+       defaulted("min_checkpoint_period", length_type(0), never),
+       defaulted("min_validation_period", length_type(0), never),
+       defaulted("perform_initial_validation", boolean(), false), defaulted("records_per_epoch", whole(0), 0),
+       defaulted("scheduling_unit", whole(1, 1'000'000'000), 100),
+       optional("batches_per_step", whole(1, 1'000'000'000)),
+       section("reproducibility", table({defaulted("experiment_seed", whole(0, kMostSeed),
+                                                   defaults.experiment_seed & kMostSeed)})),
+       section("profiling", profiling_type()), section("optimizations", optimizations_type()),
+       defaulted("log_policies", log_policies_type(), Json::array()),
+       section("retention_policy", table({optional("log_retention_days", whole(-1, 32767))})),
+       defaulted("preemption_timeout", whole(0, kMostSeconds), 3600), defaulted("debug", boolean(), false),
+       optional("integrations", integrations_type()), optional("slurm", cluster_manager_type("sbatch_args")),
+       optional("pbs", cluster_manager_type("pbsbatch_args")),
+       // Leftovers of older releases: accepted, kept, without effect.
+       optional("data_layer", any()), optional("internal", any()), optional("security", any()),
+       optional("tensorboard_storage", any())},
+      check_top_level);
+}
+
+}  // namespace det::expconf

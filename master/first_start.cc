@@ -1,0 +1,57 @@
+// Owns making the first user.
+#include "first_start.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "master/api/passwords.h"
+#include "master/db/accounts.h"
+
+namespace det {
+namespace {
+
+constexpr const char* kName = "admin";
+constexpr std::size_t kShortest = 8;
+
+Result<std::string> operators_password(const std::string& path) {
+  TRY_ASSIGN(const std::string text, read_file(path, 4096));
+  const std::string password(trim(text));
+  if (password.size() < kShortest) {
+    return fail(Code::kInvalidArgument, path + ": the password must have at least 8 characters");
+  }
+  return password;
+}
+
+}  // namespace
+
+Status create_admin(db::Pool& pool, const MasterConfig& config) {
+  auto known = db::find_user(pool, kName);
+  if (known) return {};
+  if (known.error().code != Code::kNotFound) return tl::unexpected(known.error());
+  const bool own = config.admin_password_file.empty();
+  const std::string file = own ? config.data_dir + "/admin-password" : config.admin_password_file;
+  std::string password;
+  if (!own || path_exists(file)) {
+    // A file of our own is there when a first start was cut off between the file and the user.
+    TRY_ASSIGN(password, operators_password(file));
+  } else {
+    password = random_token();
+    TRY(write_file_atomic(file, password + "\n", 0600));
+  }
+  TRY_ASSIGN(const std::string form, api::password_form(password, false));
+  TRY_ASSIGN(const bool made, db::create_first_admin(pool, kName, api::hash_password(form)));
+  if (!made) return {};
+  log::info("first start: made the user admin", {{"password_file", file}});
+  if (own) {
+    std::fprintf(stderr, "First start: log in as \"%s\" with the password %s (kept in %s)\n", kName,
+                 password.c_str(), file.c_str());
+  }
+  return {};
+}
+
+}  // namespace det

@@ -1,0 +1,467 @@
+// Owns the states of a connection: idle → header → body → answer → idle.
+#include "master/http/connection.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <deque>
+#include <optional>
+
+#include "base/text.h"
+
+namespace det::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using ErrorCode = boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kReadSize = 64 * 1024;
+constexpr std::size_t kWriteSize = 256 * 1024;
+
+bool is_header_value(std::string_view text) {
+  for (const char c : text) {
+    if (c == '\r' || c == '\n' || c == '\0') return false;
+  }
+  return true;
+}
+
+std::string head_text(const Response& response, bool keep_alive, bool chunked, bool bodiless) {
+  std::string text = "HTTP/1.1 " + std::to_string(response.status) + " " +
+                     std::string(status_text(response.status)) + "\r\n";
+  for (const auto& [name, value] : response.headers) {
+    if (is_header_value(value)) text += name + ": " + value + "\r\n";
+  }
+  if (chunked) {
+    text += "Transfer-Encoding: chunked\r\n";
+  } else if (!bodiless) {
+    text += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  }
+  text += keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
+  return text;
+}
+
+std::string chunk_text(const std::string& piece) {
+  char size[20];
+  std::snprintf(size, sizeof size, "%zx\r\n", piece.size());
+  return size + piece + "\r\n";
+}
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(asio::ip::tcp::socket socket, std::string peer, const HttpLimits& limits, const Handler& handler,
+             std::function<void()> closed)
+      : socket_(std::move(socket)),
+        timer_(socket_.get_executor()),
+        peer_(std::move(peer)),
+        limits_(limits),
+        handler_(handler),
+        closed_(std::move(closed)) {}
+  ~Connection() { closed_(); }
+
+  void next_request() {
+    ++serial_;
+    parser_.reset();
+    request_ = {};
+    if (has_header_end()) return read_header();
+    const bool fresh = buffer_.size() == 0;
+    arm(fresh ? limits_.idle_time : limits_.header_time);
+    header_deadline_.reset();
+    if (!fresh) header_deadline_ = Clock::now() + limits_.header_time;
+    read_more_header();
+  }
+
+  // ---- the answer; always on the connection's thread
+  // --------------------------------------------------------------
+
+  void respond(Response response) {
+    if (answer_ != Answer::kNone) return;
+    answer_ = Answer::kWhole;
+    const bool head_only = request_.method == "HEAD";
+    const bool bodiless = response.status == 204 || response.status == 304;
+    send(head_text(response, keep_alive_, false, bodiless), nullptr);
+    if (!head_only && !bodiless && !response.body.empty()) send(std::move(response.body), nullptr);
+    finish();
+  }
+
+  void begin(Response head, std::function<void()> gone) {
+    if (answer_ != Answer::kNone) return;
+    answer_ = Answer::kStream;
+    gone_ = std::move(gone);
+    if (version_ < 11) keep_alive_ = false;
+    send(head_text(head, keep_alive_, version_ >= 11, version_ < 11), nullptr);
+    if (!head.body.empty()) send(framed(head.body), nullptr);
+    if (broken_) return report_gone();
+    watch_for_close();
+  }
+
+  void write(std::string piece, std::function<void(bool)> done) {
+    if (answer_ != Answer::kStream || broken_) return done(false);
+    if (piece.empty()) return done(true);
+    send(framed(piece), std::move(done));
+  }
+
+  void end() {
+    if (answer_ != Answer::kStream) return;
+    gone_ = nullptr;
+    if (version_ >= 11) send("0\r\n\r\n", nullptr);
+    finish();
+  }
+
+  /// Which request is being answered: calls for an earlier one come too late.
+  std::uint64_t serial() const { return serial_; }
+
+  /// The handler let go of the exchange without finishing.
+  void abandoned() {
+    if (answer_ == Answer::kNone) return respond(message_response(500, "the request was dropped"));
+    if (answer_ == Answer::kStream && !finishing_) {
+      gone_ = nullptr;
+      fail_connection();
+    }
+  }
+
+  auto executor() { return socket_.get_executor(); }
+
+ private:
+  enum class Answer { kNone, kWhole, kStream };
+
+  /// One deadline at a time; what is under way when it passes is cancelled with timed_out_ set.
+  void arm(Clock::duration time) {
+    timed_out_ = false;
+    timer_.expires_after(time);
+    timer_.async_wait([weak = weak_from_this(), serial = ++armed_](ErrorCode error) {
+      auto self = weak.lock();
+      if (error || !self || self->armed_ != serial) return;
+      self->timed_out_ = true;
+      ErrorCode ignored;
+      self->socket_.cancel(ignored);
+    });
+  }
+  void disarm() {
+    ++armed_;
+    timed_out_ = false;
+    timer_.cancel();
+  }
+
+  bool has_header_end() const {
+    const auto data = buffer_.data();
+    return std::string_view(static_cast<const char*>(data.data()), data.size()).find("\r\n\r\n") !=
+           std::string_view::npos;
+  }
+
+  void read_more_header() {
+    if (buffer_.size() >= limits_.header_bytes) return refuse(431, "the header is larger than 8 KiB");
+    socket_.async_read_some(buffer_.prepare(std::min(kReadSize, limits_.header_bytes + kReadSize)),
+                            [self = shared_from_this()](ErrorCode error, std::size_t count) {
+                              if (self->timed_out_ && self->buffer_.size() > 0) {
+                                return self->refuse(408, "the header did not arrive in time");
+                              }
+                              if (error) return self->fail_connection();
+                              self->buffer_.commit(count);
+                              if (self->has_header_end()) return self->read_header();
+                              if (!self->header_deadline_)
+                                self->header_deadline_ = Clock::now() + self->limits_.header_time;
+                              self->arm(*self->header_deadline_ - Clock::now());
+                              self->read_more_header();
+                            });
+  }
+
+  /// The whole header is in the buffer. What Beast 1.74 lets through though it must not is refused here:
+  /// folded lines, a Host that is missing or doubled, any Transfer-Encoding but exactly one `chunked`.
+  void read_header() {
+    const auto data = buffer_.data();
+    std::string_view raw(static_cast<const char*>(data.data()), data.size());
+    raw = raw.substr(0, raw.find("\r\n\r\n") + 4);
+    if (raw.size() > limits_.header_bytes) return refuse(431, "the header is larger than 8 KiB");
+    if (raw.find("\r\n") > limits_.line_bytes) return refuse(431, "the request line is longer than 4 KiB");
+    if (raw.find("\r\n ") != raw.npos || raw.find("\r\n\t") != raw.npos)
+      return refuse(400, "folded header line");
+    parser_.emplace();
+    parser_->header_limit(static_cast<std::uint32_t>(limits_.header_bytes));
+    parser_->body_limit(std::numeric_limits<std::uint64_t>::max());
+    ErrorCode error;
+    const std::size_t used = parser_->put(asio::buffer(raw.data(), raw.size()), error);
+    if (error && error != beast::http::error::need_more) return refuse(400, "malformed request");
+    if (!parser_->is_header_done()) return refuse(400, "malformed request");
+    if (const char* problem = header_problem()) return refuse(400, problem);
+    buffer_.consume(used);
+    take_head();
+    if (request_.headers.size() > static_cast<std::size_t>(limits_.header_fields)) {
+      return refuse(431, "more than 64 header fields");
+    }
+    read_body();
+  }
+
+  const char* header_problem() {
+    const auto& message = parser_->get();
+    if (message.version() != 10 && message.version() != 11) return "unknown HTTP version";
+    if (message.count(beast::http::field::host) != 1) return "exactly one Host header is needed";
+    const auto codings = message.count(beast::http::field::transfer_encoding);
+    if (codings > 0) {
+      if (message.version() < 11) return "Transfer-Encoding needs HTTP/1.1";
+      if (codings > 1 ||
+          to_lower(std::string_view(message[beast::http::field::transfer_encoding].data(),
+                                    message[beast::http::field::transfer_encoding].size())) != "chunked")
+        return "the only Transfer-Encoding taken is chunked";
+      if (message.count(beast::http::field::content_length) > 0)
+        return "Content-Length beside Transfer-Encoding";
+    }
+    if (message.target().empty() || message.target().front() != '/') return "the target must start with /";
+    for (const char c : message.target()) {
+      if (c <= ' ' || c == 0x7f || c == '#' || c == '\\') return "malformed target";
+    }
+    return nullptr;
+  }
+
+  void take_head() {
+    const auto& message = parser_->get();
+    version_ = static_cast<int>(message.version());
+    keep_alive_ = parser_->keep_alive();
+    answer_ = Answer::kNone;
+    finishing_ = false;
+    request_.method = std::string(message.method_string());
+    const std::string target(message.target());
+    const std::size_t question = target.find('?');
+    request_.path = target.substr(0, question);
+    if (question != target.npos) request_.query = target.substr(question + 1);
+    for (const auto& field : message) {
+      request_.headers.emplace_back(to_lower(std::string(field.name_string())), std::string(field.value()));
+    }
+    request_.peer = peer_;
+  }
+
+  void read_body() {
+    if (parser_->is_done()) return dispatch();
+    const std::int64_t limit = handler_.body_limit(request_);
+    parser_->body_limit(static_cast<std::uint64_t>(limit));
+    if (const auto length = parser_->content_length();
+        length && *length > static_cast<std::uint64_t>(limit)) {
+      return refuse(413, "the body is larger than " + std::to_string(limit) + " bytes");
+    }
+    const std::string expect = to_lower(request_.header("expect"));
+    body_started_ = Clock::now();
+    if (expect.empty()) return read_more_body();
+    if (expect != "100-continue") return refuse(417, "the only Expect taken is 100-continue");
+    arm(limits_.write_time);
+    asio::async_write(socket_, asio::buffer("HTTP/1.1 100 Continue\r\n\r\n", 25),
+                      [self = shared_from_this()](ErrorCode error, std::size_t) {
+                        if (error) return self->fail_connection();
+                        self->read_more_body();
+                      });
+  }
+
+  void read_more_body() {
+    const auto grown = parser_->get().body().size();
+    const std::chrono::seconds earned(static_cast<std::int64_t>(grown) / limits_.body_bytes_per_second);
+    arm(body_started_ + limits_.header_time + earned - Clock::now());
+    beast::http::async_read_some(
+        socket_, buffer_, *parser_, [self = shared_from_this()](ErrorCode error, std::size_t) {
+          if (error == beast::http::error::body_limit) return self->refuse(413, "the body is too large");
+          if (self->timed_out_) return self->refuse(408, "the body did not arrive in time");
+          if (error == beast::http::error::end_of_stream || error == asio::error::eof ||
+              error == asio::error::connection_reset || error == asio::error::operation_aborted) {
+            return self->fail_connection();
+          }
+          if (error && error != beast::http::error::need_buffer) return self->refuse(400, "malformed body");
+          if (self->parser_->is_done()) return self->dispatch();
+          self->read_more_body();
+        });
+  }
+
+  void dispatch();
+
+  /// Answers an error of the connection itself and closes.
+  void refuse(int status, const std::string& message) {
+    keep_alive_ = false;
+    answer_ = Answer::kNone;
+    finishing_ = false;
+    respond(message_response(status, message));
+  }
+
+  std::string framed(const std::string& piece) const { return version_ >= 11 ? chunk_text(piece) : piece; }
+
+  void send(std::string bytes, std::function<void(bool)> done) {
+    pieces_.push_back({std::move(bytes), std::move(done)});
+    if (!writing_) write_next();
+  }
+
+  void write_next() {
+    if (pieces_.empty()) {
+      writing_ = false;
+      if (finishing_) after_answer();
+      return;
+    }
+    writing_ = true;
+    Piece& piece = pieces_.front();
+    const std::size_t count = std::min(kWriteSize, piece.bytes.size() - piece.sent);
+    arm(limits_.write_time);
+    asio::async_write(socket_, asio::buffer(piece.bytes.data() + piece.sent, count),
+                      [self = shared_from_this()](ErrorCode error, std::size_t sent) {
+                        if (error) return self->fail_connection();
+                        Piece& piece = self->pieces_.front();
+                        piece.sent += sent;
+                        if (piece.sent == piece.bytes.size()) {
+                          auto done = std::move(piece.done);
+                          self->pieces_.pop_front();
+                          if (done) done(true);
+                        }
+                        self->write_next();
+                      });
+  }
+
+  void finish() {
+    finishing_ = true;
+    if (!writing_) after_answer();
+  }
+
+  void after_answer() {
+    if (broken_) return;
+    finishing_ = false;
+    disarm();
+    if (keep_alive_) {
+      // A fresh stack: pipelined requests must not recurse.
+      asio::post(socket_.get_executor(), [self = shared_from_this()] { self->next_request(); });
+      return;
+    }
+    ErrorCode ignored;
+    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    drain();
+  }
+
+  /// Reads what the client still sends for a moment, so that it sees our answer instead of a reset.
+  void drain() {
+    buffer_.clear();
+    arm(std::chrono::seconds(2));
+    drained_ = 0;
+    drain_more();
+  }
+  void drain_more() {
+    socket_.async_read_some(buffer_.prepare(kReadSize),
+                            [self = shared_from_this()](ErrorCode error, std::size_t count) {
+                              self->drained_ += count;
+                              if (error || self->drained_ > (1u << 20)) return self->fail_connection();
+                              self->drain_more();
+                            });
+  }
+
+  void watch_for_close() {
+    socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](ErrorCode error) {
+      if (self->answer_ != Answer::kStream || self->finishing_ || !self->gone_) return;
+      char byte;
+      ErrorCode peek_error;
+      const std::size_t count = error
+                                    ? 0
+                                    : self->socket_.receive(asio::buffer(&byte, 1),
+                                                            asio::ip::tcp::socket::message_peek, peek_error);
+      // A pipelined request waits its turn; it also ends our watch.
+      if (!error && !peek_error && count > 0) return;
+      self->fail_connection();
+    });
+  }
+
+  void fail_connection() {
+    if (broken_) return;
+    broken_ = true;
+    keep_alive_ = false;
+    ErrorCode ignored;
+    socket_.close(ignored);
+    auto pieces = std::move(pieces_);
+    pieces_.clear();
+    for (Piece& piece : pieces) {
+      if (piece.done) piece.done(false);
+    }
+    report_gone();
+  }
+  void report_gone() {
+    if (auto gone = std::exchange(gone_, nullptr)) gone();
+  }
+
+  struct Piece {
+    std::string bytes;
+    std::function<void(bool)> done;
+    std::size_t sent = 0;
+  };
+
+  asio::ip::tcp::socket socket_;
+  asio::steady_timer timer_;
+  std::uint64_t armed_ = 0, serial_ = 0;
+  bool timed_out_ = false;
+  const std::string peer_;
+  const HttpLimits& limits_;
+  const Handler& handler_;
+  std::function<void()> closed_;
+  beast::flat_buffer buffer_{4 * kReadSize};
+  std::optional<beast::http::request_parser<beast::http::string_body>> parser_;
+  std::optional<Clock::time_point> header_deadline_;
+  Clock::time_point body_started_;
+  Request request_;
+  int version_ = 11;
+  bool keep_alive_ = true;
+  Answer answer_ = Answer::kNone;
+  bool writing_ = false, finishing_ = false, broken_ = false;
+  std::size_t drained_ = 0;
+  std::deque<Piece> pieces_;
+  std::function<void()> gone_;
+};
+
+/// Brings the handler's calls onto the connection's thread.
+class ConnectionExchange : public Exchange {
+ public:
+  explicit ConnectionExchange(std::shared_ptr<Connection> connection)
+      : connection_(std::move(connection)), serial_(connection_->serial()) {}
+  ~ConnectionExchange() override {
+    on_thread([](Connection& connection) { connection.abandoned(); });
+  }
+  void respond(Response response) override {
+    on_thread([response = std::move(response)](Connection& c) mutable { c.respond(std::move(response)); });
+  }
+  void begin(Response head, std::function<void()> closed) override {
+    on_thread([head = std::move(head), closed = std::move(closed)](Connection& c) mutable {
+      c.begin(std::move(head), std::move(closed));
+    });
+  }
+  void write(std::string piece, std::function<void(bool)> done) override {
+    on_thread([piece = std::move(piece), done = std::move(done)](Connection& c) mutable {
+      c.write(std::move(piece), std::move(done));
+    });
+  }
+  void end() override {
+    on_thread([](Connection& connection) { connection.end(); });
+  }
+
+ private:
+  template <typename Work>
+  void on_thread(Work work) {
+    auto executor = connection_->executor();
+    asio::post(executor, [connection = connection_, serial = serial_, work = std::move(work)]() mutable {
+      if (connection->serial() == serial) work(*connection);
+    });
+  }
+  std::shared_ptr<Connection> connection_;
+  const std::uint64_t serial_;
+};
+
+void Connection::dispatch() {
+  request_.body = std::move(parser_->get().body());
+  disarm();
+  const std::string method = request_.method;
+  Request request = std::move(request_);
+  request_ = {};
+  request_.method = method;
+  handler_.handle(std::move(request), std::make_shared<ConnectionExchange>(shared_from_this()));
+}
+
+}  // namespace
+
+void serve_connection(asio::ip::tcp::socket socket, std::string peer, const HttpLimits& limits,
+                      const Handler& handler, std::function<void()> closed) {
+  std::make_shared<Connection>(std::move(socket), std::move(peer), limits, handler, std::move(closed))
+      ->next_request();
+}
+
+}  // namespace det::http

@@ -1,0 +1,353 @@
+// Owns the calls of the gateway: one object per call in flight, owned by itself until gRPC is done with it.
+#include "master/http/gateway.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/client_callback.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "det/status.pb.h"
+#include "det/v1/common.pb.h"
+#include "master/http/routes.h"
+#include "master/http/transcode.h"
+
+namespace det::http {
+namespace {
+
+namespace pb = google::protobuf;
+
+constexpr std::string_view kContextPath = "/api/v1/experiments";
+constexpr std::string_view kLogin = "det.v1.AuthService.Login";
+constexpr std::string_view kLogout = "det.v1.AuthService.Logout";
+constexpr auto kCallTime = std::chrono::seconds(120);
+
+grpc::ByteBuffer to_buffer(const pb::Message& message) {
+  grpc::Slice slice(message.SerializeAsString());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+bool from_buffer(grpc::ByteBuffer& buffer, pb::Message& message) {
+  grpc::ProtoBufferReader reader(&buffer);
+  return reader.status().ok() && message.ParseFromZeroCopyStream(&reader);
+}
+
+Error to_error(const grpc::Status& status) {
+  Error error{static_cast<Code>(status.error_code()), status.error_message(), {}};
+  google::rpc::Status details;
+  if (status.error_details().empty() || !details.ParseFromString(status.error_details())) return error;
+  for (const pb::Any& any : details.details()) {
+    v1::Problems problems;
+    if (!any.UnpackTo(&problems)) continue;
+    for (const v1::Problem& p : problems.problems()) {
+      error.problems.push_back({p.code(), p.path(), p.message(), p.file(), p.line(), p.column()});
+    }
+  }
+  return error;
+}
+
+std::string bearer(const Request& request) {
+  const std::string_view header = request.header("authorization");
+  if (!header.empty()) return std::string(header);
+  const std::string_view cookie = request.cookie("auth");
+  return cookie.empty() ? "" : "Bearer " + std::string(cookie);
+}
+
+/// Only what a header may hold reaches gRPC.
+bool is_plain(std::string_view text) {
+  for (const unsigned char c : text) {
+    if (c < 0x20 || c > 0x7e) return false;
+  }
+  return true;
+}
+
+void fill_context(const Request& request, grpc::ClientContext& context) {
+  if (const std::string token = bearer(request); !token.empty() && is_plain(token)) {
+    context.AddMetadata("authorization", token);
+  }
+  if (const std::string_view token = request.header("grpc-metadata-x-allocation-token");
+      !token.empty() && is_plain(token)) {
+    context.AddMetadata("x-allocation-token", std::string(token));
+  }
+  context.AddMetadata("x-det-peer", request.peer);
+}
+
+/// A browser sends our cookie with requests that other sites cause; only our own pages can add the header or
+/// have our origin.
+Status check_forgery(const Request& request) {
+  const bool changes = request.method != "GET" && request.method != "HEAD";
+  if (!changes || !request.header("authorization").empty() || request.cookie("auth").empty()) return {};
+  if (!request.header("x-requested-with").empty()) return {};
+  const std::string_view origin = request.header("origin");
+  const std::size_t scheme = origin.find("://");
+  if (scheme != origin.npos && origin.substr(scheme + 3) == request.header("host")) return {};
+  return fail(Code::kPermissionDenied, "a change with the session cookie needs the header X-Requested-With");
+}
+
+Json error_json(const Error& error) {
+  Json details = Json::array();
+  for (const Problem& p : error.problems) {
+    details.push_back({{"code", p.code},
+                       {"path", p.path},
+                       {"message", p.message},
+                       {"file", p.file},
+                       {"line", p.line},
+                       {"column", p.column}});
+  }
+  const std::string text = error.problems.empty() ? error.message : fail(error.problems).value().message;
+  return {{"code", static_cast<int>(error.code)},
+          {"reason", std::string(code_name(error.code))},
+          {"error", text},
+          {"details", std::move(details)}};
+}
+
+void add_cookie(const pb::MethodDescriptor& method, const pb::Message& message, Response& response) {
+  const std::string flags = "; Path=/; HttpOnly; SameSite=Strict";
+  if (method.full_name() == kLogout) {
+    response.headers.emplace_back("Set-Cookie", "auth=" + flags + "; Max-Age=0");
+  } else if (method.full_name() == kLogin) {
+    const auto* field = message.GetDescriptor()->FindFieldByName("token");
+    const std::string token = message.GetReflection()->GetString(message, field);
+    response.headers.emplace_back("Set-Cookie", "auth=" + token + flags + "; Max-Age=604800");
+  }
+}
+
+struct Unary {
+  grpc::ClientContext context;
+  grpc::ByteBuffer request, reply;
+  std::shared_ptr<Exchange> exchange;
+  const pb::MethodDescriptor* method = nullptr;
+  bool pretty = false;
+
+  void finish(const grpc::Status& status) {
+    if (!status.ok()) return exchange->respond(error_response(to_error(status)));
+    auto message = new_message(method->output_type());
+    if (!from_buffer(reply, *message)) {
+      return exchange->respond(error_response({Code::kInternal, "the answer cannot be read", {}}));
+    }
+    auto text = to_json_text(*message, pretty);
+    if (!text) return exchange->respond(error_response(text.error()));
+    Response response{
+        200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, std::move(*text)};
+    add_cookie(*method, *message, response);
+    exchange->respond(std::move(response));
+  }
+};
+
+/// One call whose answers become pieces of a chunked body. Reads the next answer only when the last is with
+/// the kernel.
+class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                  public std::enable_shared_from_this<Streaming> {
+ public:
+  using ToPiece = std::function<Result<std::string>(const pb::Message&)>;
+
+  Streaming(const pb::MethodDescriptor& method, grpc::ByteBuffer request, Response head, ToPiece to_piece,
+            bool errors_inline, std::shared_ptr<Exchange> exchange)
+      : method_(method),
+        request_(std::move(request)),
+        head_(std::move(head)),
+        to_piece_(std::move(to_piece)),
+        errors_inline_(errors_inline),
+        exchange_(std::move(exchange)) {}
+
+  grpc::ClientContext& context() { return context_; }
+
+  void run(grpc::GenericStub& stub) {
+    self_ = shared_from_this();
+    stub.PrepareBidiStreamingCall(&context_, rpc_path(method_), {}, this);
+    // Reads are started from the connection's thread: the hold keeps OnDone away until the last of them.
+    AddHold();
+    StartWriteLast(&request_, {});
+    StartRead(&reply_);
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return RemoveHold();
+    auto message = new_message(method_.output_type());
+    auto piece = from_buffer(reply_, *message)
+                     ? to_piece_(*message)
+                     : Result<std::string>(fail(Code::kInternal, "unreadable answer"));
+    if (!piece) {
+      context_.TryCancel();
+      return RemoveHold();
+    }
+    begin();
+    exchange_->write(std::move(*piece), [self = shared_from_this()](bool sent) {
+      if (sent) return self->StartRead(&self->reply_);
+      self->context_.TryCancel();
+      self->RemoveHold();
+    });
+  }
+
+  void OnReadInitialMetadataDone(bool ok) override {
+    // A service whose first answer may be long in coming says so that the call is good.
+    if (ok && context_.GetServerInitialMetadata().contains("x-det-open")) begin();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    if (!status.ok() && !begun_) {
+      exchange_->respond(error_response(to_error(status)));
+    } else if (status.ok() || errors_inline_) {
+      begin();
+      if (!status.ok()) exchange_->write(error_line(to_error(status)), [](bool) {});
+      exchange_->end();
+    }
+    // Else the download is broken off: the client sees that it is not whole.
+    exchange_.reset();
+    self_.reset();
+  }
+
+ private:
+  void begin() {
+    if (std::exchange(begun_, true)) return;
+    exchange_->begin(std::move(head_), [weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->context_.TryCancel();
+    });
+  }
+
+  static std::string error_line(const Error& error) {
+    return dump_json(Json{{"error",
+                           {{"grpcCode", static_cast<int>(error.code)},
+                            {"httpCode", http_status(error.code)},
+                            {"message", error.message},
+                            {"httpStatus", std::string(status_text(http_status(error.code)))},
+                            {"details", Json::array()}}}}) +
+           "\n";
+  }
+
+  const pb::MethodDescriptor& method_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_, reply_;
+  Response head_;
+  ToPiece to_piece_;
+  const bool errors_inline_;
+  std::shared_ptr<Exchange> exchange_;
+  bool begun_ = false;
+  std::shared_ptr<Streaming> self_;
+};
+
+}  // namespace
+
+Response error_response(const Error& error) {
+  Response response{http_status(error.code), {{"Content-Type", "application/json"}}, ""};
+  response.headers.emplace_back("Cache-Control", "no-store");
+  if (error.code == Code::kUnauthenticated) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  response.body = dump_json(Json{{"error", error_json(error)}}) + "\n";
+  return response;
+}
+
+struct Gateway::Parts {
+  grpc::GenericStub stub;
+  Routes routes;
+  loop::Workers& workers;
+  GatewayLimits limits;
+
+  void unary(const Match& match, const Request& request, const pb::Message& message,
+             std::shared_ptr<Exchange> exchange) {
+    auto call = std::make_shared<Unary>();
+    call->method = match.route->method;
+    call->pretty = has_flag(request, "pretty");
+    call->exchange = std::move(exchange);
+    call->request = to_buffer(message);
+    call->context.set_deadline(
+        std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + kCallTime);
+    fill_context(request, call->context);
+    stub.UnaryCall(&call->context, rpc_path(*call->method), {}, &call->request, &call->reply,
+                   [call, this](grpc::Status status) {
+                     if (!workers.post([call, status] { call->finish(status); })) call->finish(status);
+                   });
+  }
+
+  void stream(const Match& match, const Request& request, const pb::Message& message,
+              std::shared_ptr<Exchange> exchange) {
+    const bool pretty = has_flag(request, "pretty");
+    Response head{200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, ""};
+    auto call = std::make_shared<Streaming>(
+        *match.route->method, to_buffer(message), std::move(head),
+        [pretty](const pb::Message& answer) -> Result<std::string> {
+          TRY_ASSIGN(std::string text, to_json_text(answer, pretty));
+          return "{\"result\":" + text + "}\n";
+        },
+        true, std::move(exchange));
+    fill_context(request, call->context());
+    call->run(stub);
+  }
+
+  void serve(const Request& request, const std::shared_ptr<Exchange>& exchange) {
+    const Match match = routes.find(request.method, request.path);
+    if (!match.route && match.allowed.empty()) {
+      return exchange->respond(
+          error_response({Code::kNotFound, "no such path: " + make_utf8(request.path), {}}));
+    }
+    if (!match.route) {
+      Response response = error_response({Code::kUnimplemented, request.method + " is not taken here", {}});
+      response.status = 405;
+      response.headers.emplace_back("Allow", join(match.allowed, ", "));
+      return exchange->respond(std::move(response));
+    }
+    if (auto allowed = check_forgery(request); !allowed)
+      return exchange->respond(error_response(allowed.error()));
+    auto message = to_message(match, request, limits.json_depth);
+    if (!message) return exchange->respond(error_response(message.error()));
+    if (match.route->method->server_streaming()) {
+      stream(match, request, **message, exchange);
+    } else {
+      unary(match, request, **message, exchange);
+    }
+  }
+};
+
+Gateway::Gateway(std::shared_ptr<grpc::Channel> channel,
+                 const std::vector<const pb::ServiceDescriptor*>& services, loop::Workers& workers,
+                 const GatewayLimits& limits)
+    : parts_(new Parts{grpc::GenericStub(std::move(channel)), Routes(services), workers, limits}) {}
+
+Gateway::~Gateway() = default;
+
+std::int64_t Gateway::body_limit(const Request& request) const {
+  const bool context = request.method == "POST" && request.path == kContextPath;
+  return context ? parts_->limits.context_body_bytes : parts_->limits.body_bytes;
+}
+
+void Gateway::handle(Request request, std::shared_ptr<Exchange> exchange) const {
+  auto shared = std::make_shared<Request>(std::move(request));
+  if (!parts_->workers.try_post(
+          [parts = parts_.get(), shared, exchange] { parts->serve(*shared, exchange); })) {
+    exchange->respond(error_response({Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  }
+}
+
+void Gateway::check_session(const Request& request, std::function<void(Status)> done) const {
+  const auto* service = pb::DescriptorPool::generated_pool()->FindServiceByName("det.v1.AuthService");
+  const auto* method = service->FindMethodByName("CurrentUser");
+  auto call = std::make_shared<Unary>();
+  call->request = to_buffer(*new_message(method->input_type()));
+  fill_context(request, call->context);
+  parts_->stub.UnaryCall(&call->context, rpc_path(*method), {}, &call->request, &call->reply,
+                         [call, done](grpc::Status status) {
+                           if (status.ok()) return done({});
+                           done(tl::unexpected(to_error(status)));
+                         });
+}
+
+void Gateway::download(const Request& request, const std::string& rpc, const std::string& field,
+                       const std::string& value, Response head, std::shared_ptr<Exchange> exchange) const {
+  const auto* method = pb::DescriptorPool::generated_pool()->FindMethodByName(rpc);
+  auto message = new_message(method->input_type());
+  message->GetReflection()->SetString(message.get(), message->GetDescriptor()->FindFieldByName(field), value);
+  auto call = std::make_shared<Streaming>(
+      *method, to_buffer(*message), std::move(head),
+      [](const pb::Message& answer) -> Result<std::string> {
+        return answer.GetReflection()->GetString(answer, answer.GetDescriptor()->FindFieldByName("chunk"));
+      },
+      false, std::move(exchange));
+  fill_context(request, call->context());
+  call->run(parts_->stub);
+}
+
+}  // namespace det::http

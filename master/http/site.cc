@@ -1,0 +1,138 @@
+// Owns the routing of paths.
+#include "master/http/site.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/log.h"
+#include "master/http/acceptor.h"
+#include "master/http/events.h"
+#include "master/http/static_files.h"
+
+namespace det::http {
+namespace {
+
+namespace asio = boost::asio;
+
+/// Adds what every answer carries, whoever made it.
+class Secured : public Exchange {
+ public:
+  explicit Secured(std::shared_ptr<Exchange> inner) : inner_(std::move(inner)) {}
+  void respond(Response response) override {
+    add_headers(response);
+    inner_->respond(std::move(response));
+  }
+  void begin(Response head, std::function<void()> closed) override {
+    add_headers(head);
+    inner_->begin(std::move(head), std::move(closed));
+  }
+  void write(std::string piece, std::function<void(bool)> done) override {
+    inner_->write(std::move(piece), std::move(done));
+  }
+  void end() override { inner_->end(); }
+
+ private:
+  static void add_headers(Response& response) {
+    const Headers& headers = security_headers();
+    response.headers.insert(response.headers.end(), headers.begin(), headers.end());
+  }
+  std::shared_ptr<Exchange> inner_;
+};
+
+}  // namespace
+
+struct Site::Impl {
+  asio::io_context io{1};
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{io.get_executor()};
+  std::unique_ptr<Acceptor> acceptor;
+  StaticFiles files;
+  HttpLimits limits;
+  std::unique_ptr<Gateway> gateway;
+  std::unique_ptr<EventStream> events;
+  loop::Workers* serial = nullptr;
+  std::string health;
+  Handler handler;
+  std::thread thread;
+
+  void handle(Request request, const std::shared_ptr<Exchange>& plain) {
+    auto exchange = std::make_shared<Secured>(plain);
+    const std::string& path = request.path;
+    if (path == "/health") {
+      return exchange->respond(
+          {200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, health});
+    }
+    if (path == "/api/v1/events") return events->handle(std::move(request), exchange);
+    if (path.starts_with("/api/")) return gateway->handle(std::move(request), exchange);
+    if (path.starts_with("/checkpoints/")) return download(request, exchange);
+    exchange->respond(files.answer(request));
+  }
+
+  void download(const Request& request, const std::shared_ptr<Exchange>& exchange) {
+    std::string uuid;
+    if (request.method != "GET") return exchange->respond(message_response(405, "only GET here"));
+    if (!percent_decode(std::string_view(request.path).substr(13), uuid) || uuid.empty() ||
+        uuid.size() > 64 || uuid.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
+      return exchange->respond(message_response(404, "no such checkpoint"));
+    }
+    Response head{200,
+                  {{"Content-Type", "application/gzip"},
+                   {"Content-Disposition", "attachment; filename=\"" + uuid + ".tar.gz\""},
+                   {"Cache-Control", "no-store"}},
+                  ""};
+    gateway->download(request, "det.v1.CheckpointService.DownloadCheckpoint", "checkpoint_uuid", uuid,
+                      std::move(head), exchange);
+  }
+};
+
+Site::Site(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Site::~Site() { stop(); }
+
+Result<std::unique_ptr<Site>> Site::open(const SiteOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  TRY_ASSIGN(impl->acceptor, Acceptor::listen(impl->io, options.address, options.port,
+                                              {.connections = options.connections,
+                                               .per_address = options.connections_per_address}));
+  TRY_ASSIGN(impl->files, StaticFiles::load(options.webui_dir));
+  if (impl->files.empty()) log::warn("no web UI found", {{"webui_dir", options.webui_dir}});
+  return std::unique_ptr<Site>(new Site(std::move(impl)));
+}
+
+int Site::port() const { return impl_->acceptor->port(); }
+
+void Site::start(Parts parts) {
+  Impl& impl = *impl_;
+  impl.gateway = std::make_unique<Gateway>(parts.channel, parts.services, parts.workers);
+  impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway);
+  impl.serial = &parts.serial;
+  impl.health = parts.health;
+  impl.handler.body_limit = [&impl](const Request& request) { return impl.gateway->body_limit(request); };
+  impl.handler.handle = [&impl](Request request, std::shared_ptr<Exchange> exchange) {
+    impl.handle(std::move(request), exchange);
+  };
+  asio::post(impl.io, [&impl, grpc = std::move(parts.grpc)] {
+    impl.acceptor->start(
+        grpc, [&impl](asio::ip::tcp::socket socket, std::string peer, std::function<void()> release) {
+          serve_connection(std::move(socket), std::move(peer), impl.limits, impl.handler, std::move(release));
+        });
+  });
+  impl.thread = std::thread([&impl] { impl.io.run(); });
+}
+
+void Site::tick() { impl_->events->tick(); }
+
+void Site::close() {
+  if (!impl_->thread.joinable()) return;
+  asio::post(impl_->io, [this] { impl_->acceptor->stop(); });
+  impl_->serial->post([this] { impl_->events->close(); });
+}
+
+void Site::stop() {
+  if (!impl_ || !impl_->thread.joinable()) return;
+  impl_->work.reset();
+  impl_->io.stop();
+  impl_->thread.join();
+}
+
+}  // namespace det::http

@@ -1,0 +1,176 @@
+// Owns the reflection behind transcode.h.
+#include "master/http/transcode.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace det::http {
+namespace {
+
+namespace pb = google::protobuf;
+
+std::string plus_to_space(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c == '+') c = ' ';
+  }
+  return out;
+}
+
+const pb::FieldDescriptor* find_field(const pb::Descriptor& type, const std::string& name) {
+  if (const auto* field = type.FindFieldByName(name)) return field;
+  return type.FindFieldByCamelcaseName(name);
+}
+
+bool is_wrapper_or_time(const pb::Descriptor& type) {
+  return type.file()->name() == "google/protobuf/wrappers.proto" ||
+         type.full_name() == "google.protobuf.Timestamp";
+}
+
+/// The JSON that protobuf's reader takes for this field; strings do for numbers, booleans and times.
+Json json_value(const pb::FieldDescriptor& field, const std::string& text) {
+  if (field.cpp_type() == pb::FieldDescriptor::CPPTYPE_ENUM && !text.empty() &&
+      text.find_first_not_of("0123456789") == std::string::npos && text.size() < 10) {
+    return std::stoi(text);
+  }
+  const bool boolean =
+      field.cpp_type() == pb::FieldDescriptor::CPPTYPE_BOOL ||
+      (field.message_type() && field.message_type()->full_name() == "google.protobuf.BoolValue");
+  if (boolean && (text == "true" || text == "True" || text == "1" || text.empty())) return true;
+  if (boolean && (text == "false" || text == "False" || text == "0")) return false;
+  return text;
+}
+
+/// Sets the field at the dotted `path`; false when there is no such field.
+bool set_parameter(Json& root, const pb::Descriptor& type, const std::string& path,
+                   const std::string& value) {
+  const pb::Descriptor* level = &type;
+  Json* at = &root;
+  const std::vector<std::string> names = split(path, '.');
+  if (names.size() > 8) return false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto* field = find_field(*level, names[i]);
+    if (!field || field->is_map()) return false;
+    if (i + 1 < names.size()) {
+      if (!field->message_type() || field->is_repeated()) return false;
+      level = field->message_type();
+      at = &(*at)[field->name()];
+      if (at->is_null()) *at = Json::object();
+      if (!at->is_object()) return false;
+      continue;
+    }
+    if (field->message_type() && !is_wrapper_or_time(*field->message_type())) return false;
+    if (field->is_repeated()) {
+      Json& list = (*at)[field->name()];
+      if (list.is_null()) list = Json::array();
+      if (list.size() < 10'000) list.push_back(json_value(*field, value));
+    } else {
+      (*at)[field->name()] = json_value(*field, value);
+    }
+  }
+  return true;
+}
+
+/// Depth of a JSON text by its brackets outside strings.
+int json_depth_of(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+Status parse_into(std::string_view text, const std::string& what, pb::Message& message) {
+  pb::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto status =
+      pb::util::JsonStringToMessage(pb::StringPiece(text.data(), text.size()), &message, options);
+  if (status.ok()) return {};
+  const auto detail = status.message();
+  return fail(Code::kInvalidArgument,
+              what + ": " + make_utf8(std::string(detail.data(), detail.size()).substr(0, 500)));
+}
+
+Result<Json> parameters(const Match& match, const Request& request) {
+  const pb::Descriptor& type = *match.route->method->input_type();
+  Json json = Json::object();
+  if (!request.query.empty()) {
+    const std::vector<std::string> pairs = split(request.query, '&');
+    if (pairs.size() > 10'000) return fail(Code::kInvalidArgument, "too many query parameters");
+    for (const std::string& pair : pairs) {
+      const std::size_t equals = pair.find('=');
+      std::string key, value;
+      if (!percent_decode(plus_to_space(std::string_view(pair).substr(0, equals)), key) ||
+          (equals != pair.npos &&
+           !percent_decode(plus_to_space(std::string_view(pair).substr(equals + 1)), value))) {
+        return fail(Code::kInvalidArgument, "malformed query parameter " + make_utf8(pair.substr(0, 100)));
+      }
+      set_parameter(json, type, key, value);
+    }
+  }
+  for (const auto& [name, value] : match.parameters) {
+    json.erase(name);
+    set_parameter(json, type, name, value);
+  }
+  return json;
+}
+
+}  // namespace
+
+std::unique_ptr<pb::Message> new_message(const pb::Descriptor* type) {
+  return std::unique_ptr<pb::Message>(pb::MessageFactory::generated_factory()->GetPrototype(type)->New());
+}
+
+bool has_flag(const Request& request, std::string_view key) {
+  for (const std::string& pair : split(request.query, '&')) {
+    if (pair == key || pair == std::string(key) + "=true" || pair == std::string(key) + "=") return true;
+  }
+  return false;
+}
+
+Result<std::unique_ptr<pb::Message>> to_message(const Match& match, const Request& request, int json_depth) {
+  auto message = new_message(match.route->method->input_type());
+  const std::string_view body = match.route->has_body ? trim(request.body) : std::string_view();
+  if (!body.empty()) {
+    if (auto bad = find_bad_utf8(body)) return fail(Code::kInvalidArgument, "body: not UTF-8");
+    if (json_depth_of(body) > json_depth) {
+      return fail(Code::kInvalidArgument, "body: nested deeper than " + std::to_string(json_depth));
+    }
+    TRY(parse_into(body, "body", *message));
+  }
+  TRY_ASSIGN(Json json, parameters(match, request));
+  if (!json.empty()) {
+    auto from_address = new_message(match.route->method->input_type());
+    TRY(parse_into(dump_json(json), "parameters", *from_address));
+    message->MergeFrom(*from_address);
+  }
+  return message;
+}
+
+Result<std::string> to_json_text(const pb::Message& message, bool pretty) {
+  pb::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.add_whitespace = pretty;
+  std::string text;
+  const auto status = pb::util::MessageToJsonString(message, &text, options);
+  if (!status.ok())
+    return fail(Code::kInternal, "the answer cannot be written as JSON: " + status.ToString());
+  return text;
+}
+
+}  // namespace det::http

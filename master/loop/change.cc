@@ -1,0 +1,77 @@
+// Owns the mapping from core::Write to Change.
+#include "master/loop/change.h"
+
+#include <optional>
+#include <variant>
+
+namespace det::loop {
+namespace {
+
+struct ToChange {
+  const std::map<TrialId, core::Trial>& trials;
+
+  Change of_trial(Change::Kind kind, TrialId id) const {
+    Change change{.kind = kind, .trial = id};
+    if (auto it = trials.find(id); it != trials.end()) {
+      change.experiment = it->second.experiment;
+      change.task = it->second.task;
+    }
+    return change;
+  }
+
+  std::optional<Change> operator()(const core::PutExperiment& write) const {
+    return Change{.kind = Change::Kind::kExperiment,
+                  .experiment = write.row.id,
+                  .name = std::string(core::state_name(write.row.state)),
+                  .progress = write.row.progress};
+  }
+  std::optional<Change> operator()(const core::PutTrial& write) const {
+    return Change{.kind = Change::Kind::kTrial,
+                  .experiment = write.row.experiment,
+                  .trial = write.row.id,
+                  .task = write.row.task,
+                  .name = std::string(core::state_name(write.row.state)),
+                  .steps_completed = write.row.steps_completed,
+                  .progress = write.row.progress};
+  }
+  std::optional<Change> operator()(const core::PutAllocation& write) const {
+    Change change = of_trial(Change::Kind::kAllocation, write.row.trial);
+    change.name = core::allocation_state_name(write.row.state);
+    return change;
+  }
+  std::optional<Change> operator()(const core::InsertValidation& write) const {
+    Change change = of_trial(Change::Kind::kMetrics, write.trial);
+    change.name = "validation";
+    change.steps_completed = write.steps_completed;
+    return change;
+  }
+  std::optional<Change> operator()(const core::InsertCheckpoint& write) const {
+    Change change = of_trial(Change::Kind::kCheckpoint, write.trial);
+    change.name = write.uuid.value;
+    change.steps_completed = write.steps_completed;
+    return change;
+  }
+  std::optional<Change> operator()(const core::ArchiveMetrics& write) const {
+    Change change = of_trial(Change::Kind::kMetrics, write.trial);
+    change.steps_completed = write.beyond;
+    return change;
+  }
+  std::optional<Change> operator()(const core::AppendTaskLog& write) const {
+    return Change{.kind = Change::Kind::kLogs, .task = write.task};
+  }
+  std::optional<Change> operator()(const core::AppendSearcherEvent&) const { return std::nullopt; }
+  std::optional<Change> operator()(const core::PutSearcherSnapshot&) const { return std::nullopt; }
+};
+
+}  // namespace
+
+std::vector<Change> changes_of(const std::vector<core::Write>& group,
+                               const std::map<TrialId, core::Trial>& trials) {
+  std::vector<Change> changes;
+  for (const core::Write& write : group) {
+    if (auto change = std::visit(ToChange{trials}, write)) changes.push_back(std::move(*change));
+  }
+  return changes;
+}
+
+}  // namespace det::loop

@@ -1,0 +1,32 @@
+// Owns the short form in which durable writes are told to whoever watches the cluster (event stream, log
+// followers).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "master/core/effect.h"
+
+namespace det::loop {
+
+/// One thing that became durable. Fields that do not apply are zero or empty.
+struct Change {
+  enum class Kind { kExperiment, kTrial, kMetrics, kCheckpoint, kAllocation, kLogs, kAgent };
+  Kind kind{};
+  ExperimentId experiment;
+  TrialId trial;
+  TaskId task;
+  std::string
+      name;  ///< state of experiment, trial or allocation; group; uuid of a checkpoint; id of an agent
+  std::int64_t steps_completed = 0;
+  double progress = 0;
+};
+
+/// What a write group tells its watchers, in order. `trials` gives a trial's experiment where the write lacks
+/// it.
+std::vector<Change> changes_of(const std::vector<core::Write>& group,
+                               const std::map<TrialId, core::Trial>& trials);
+
+}  // namespace det::loop

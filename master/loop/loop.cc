@@ -1,0 +1,171 @@
+// Owns the two threads behind Loop. See the header for the way of an input.
+#include "master/loop/loop.h"
+
+#include <algorithm>
+#include <future>
+
+#include "base/log.h"
+
+namespace det::loop {
+namespace {
+
+constexpr std::size_t kBatch = 256;
+constexpr auto kLongestNap = std::chrono::seconds(1);
+
+Error stopped_error() {
+  return {Code::kUnavailable, "the master is shutting down; try again in a moment", {}};
+}
+
+/// Writes `to` where the input has a place for it; false when this input is never answered.
+bool set_reply(core::Input& input, core::ReplyTo to) {
+  return std::visit(
+      [&](auto& value) {
+        if constexpr (requires { value.reply; }) {
+          value.reply = to;
+          return true;
+        } else {
+          return false;
+        }
+      },
+      input);
+}
+
+}  // namespace
+
+Loop::Loop(core::Core core, db::Store& store, std::function<core::Now()> clock, std::size_t capacity)
+    : core_(std::move(core)), store_(store), clock_(std::move(clock)), queue_(capacity), outbox_(capacity) {}
+
+Loop::~Loop() { stop(); }
+
+void Loop::start(Sinks sinks, std::function<void(Error)> failed) {
+  sinks_ = std::move(sinks);
+  failed_ = std::move(failed);
+  store_.start({.durable = [this](db::Sequence sequence) { wake(sequence); },
+                .failed =
+                    [this](Error error) {
+                      wake(kBroken);
+                      failed_(std::move(error));
+                    }});
+  loop_thread_ = std::thread([this] { run(); });
+  release_thread_ = std::thread([this] { release(); });
+}
+
+void Loop::stop() {
+  if (stopped_.exchange(true)) return;
+  queue_.close();
+  if (!loop_thread_.joinable()) return;
+  loop_thread_.join();
+  store_.stop();
+  outbox_.close();
+  // What the writer wrote is durable by now; what it did not write never will be.
+  if (durable_.load() < appended_) wake(kBroken);
+  release_thread_.join();
+}
+
+bool Loop::submit(core::Input input) { return queue_.push(Call{std::move(input), nullptr}); }
+
+void Loop::call(core::Input input, std::function<void(Answer)> answer) {
+  Call item{std::move(input), answer};
+  if (!queue_.push(std::move(item))) answer(tl::unexpected(stopped_error()));
+}
+
+Answer Loop::ask(core::Input input, Duration timeout) {
+  auto promise = std::make_shared<std::promise<Answer>>();
+  auto future = promise->get_future();
+  call(std::move(input), [promise](Answer answer) { promise->set_value(std::move(answer)); });
+  if (future.wait_for(timeout) != std::future_status::ready) {
+    return fail(Code::kDeadlineExceeded,
+                "the master did not answer in time; what was asked may still happen");
+  }
+  return future.get();
+}
+
+bool Loop::inspect(std::function<void(const core::Core&)> read, Duration timeout) {
+  auto promise = std::make_shared<std::promise<void>>();
+  auto future = promise->get_future();
+  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }})) return false;
+  return future.wait_for(timeout) == std::future_status::ready;
+}
+
+void Loop::run() {
+  for (;;) {
+    Duration nap = kLongestNap;
+    if (auto deadline = core_.next_deadline()) {
+      nap = std::clamp(*deadline - clock_().mono, Duration(0), nap);
+    }
+    std::vector<Item> batch = queue_.pop_batch(kBatch, nap);
+    if (batch.empty() && queue_.closed()) break;
+    for (Item& item : batch) take(std::move(item));
+    core::Effects effects;
+    const core::Now now = clock_();
+    if (auto deadline = core_.next_deadline(); deadline && *deadline <= now.mono) {
+      core_.step(core::Tick{}, now, effects);
+    }
+    core_.schedule(now, effects);
+    emit(std::move(effects));
+  }
+  // Callers whose reply the core still owes (none does today) hear that it will not come.
+  for (auto& [to, answer] : waiting_) answer(tl::unexpected(stopped_error()));
+  waiting_.clear();
+}
+
+void Loop::take(Item item) {
+  if (auto* inspection = std::get_if<Inspection>(&item)) {
+    inspection->read(core_);
+    outbox_.push(Parcel{.after = appended_, .released = std::move(inspection->released)});
+    return;
+  }
+  auto& call = std::get<Call>(item);
+  core::ReplyTo to = 0;
+  if (call.answer) {
+    to = next_reply_++;
+    if (set_reply(call.input, to)) waiting_.emplace(to, std::move(call.answer));
+  }
+  core::Effects effects;
+  core_.step(call.input, clock_(), effects);
+  emit(std::move(effects));
+}
+
+void Loop::emit(core::Effects effects) {
+  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty()) return;
+  Parcel parcel;
+  parcel.changes = changes_of(effects.writes, core_.trials());
+  if (!effects.writes.empty()) appended_ = store_.append(std::move(effects.writes));
+  parcel.after = appended_;
+  parcel.sends = std::move(effects.sends);
+  for (core::Reply& reply : effects.replies) {
+    auto it = waiting_.find(reply.to);
+    if (it == waiting_.end()) continue;
+    parcel.replies.emplace_back(std::move(it->second), std::move(reply.value));
+    waiting_.erase(it);
+  }
+  outbox_.push(std::move(parcel));
+}
+
+void Loop::wake(db::Sequence durable) {
+  db::Sequence known = durable_.load();
+  while (known < durable && !durable_.compare_exchange_weak(known, durable)) {
+  }
+  durable_.notify_all();
+}
+
+void Loop::release() {
+  while (auto parcel = outbox_.pop()) {
+    db::Sequence durable = durable_.load();
+    while (durable < parcel->after) {
+      durable_.wait(durable);
+      durable = durable_.load();
+    }
+    if (durable == kBroken && parcel->after > 0) {
+      // The core's memory is ahead of the store: say nothing that could be untrue after the restart.
+      for (auto& [answer, value] : parcel->replies) answer(tl::unexpected(stopped_error()));
+      continue;
+    }
+    for (core::Send& send : parcel->sends) sinks_.send(std::move(send));
+    for (auto& [answer, value] : parcel->replies) answer(std::move(value));
+    for (const Change& change : parcel->changes) sinks_.changed(change);
+    if (parcel->released) parcel->released();
+  }
+}
+
+}  // namespace det::loop

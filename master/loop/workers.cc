@@ -1,0 +1,41 @@
+// Owns the workers' threads.
+#include "master/loop/workers.h"
+
+#include <algorithm>
+
+namespace det::loop {
+
+Workers::Workers(int threads, std::size_t capacity, Job tick, Duration period) : queue_(capacity) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this, tick, period] { tick ? run_ticking(tick, period) : run(); });
+  }
+}
+
+Workers::~Workers() { stop(); }
+
+void Workers::stop() {
+  queue_.close();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void Workers::run() {
+  while (auto job = queue_.pop()) (*job)();
+}
+
+void Workers::run_ticking(Job tick, Duration period) {
+  MonoTime next = mono_now() + period;
+  for (;;) {
+    const Duration wait = std::max(next - mono_now(), Duration(0));
+    std::vector<Job> jobs = queue_.pop_batch(256, wait);
+    if (jobs.empty() && queue_.closed()) return;
+    for (Job& job : jobs) job();
+    if (mono_now() >= next) {
+      tick();
+      next = mono_now() + period;
+    }
+  }
+}
+
+}  // namespace det::loop

@@ -1,0 +1,282 @@
+// Owns the program det-master: parts are built, connected, run, and stopped in reverse. Nothing is decided
+// here.
+#include <pthread.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/queue.h"
+#include "base/secret.h"
+#include "first_start.h"
+#include "master/api/authorize.h"
+#include "master/api/server.h"
+#include "master/config/options.h"
+#include "master/db/accounts.h"
+#include "master/db/pg_store.h"
+#include "master/db/private_server.h"
+#include "master/http/site.h"
+
+namespace det {
+namespace {
+
+constexpr int kWorkers = 8;
+constexpr int kConnections = 8;
+constexpr int kDownloads = 2;
+constexpr auto kStopGrace = std::chrono::seconds(3);
+constexpr auto kStopLimit = std::chrono::seconds(10);
+constexpr auto kTick = std::chrono::milliseconds(250);
+constexpr int kTicksPerSecond = 4;
+
+/// Why the master ends: a signal (no error) or a failure.
+struct End {
+  std::optional<Error> error;
+};
+using Ends = Queue<End>;
+
+/// SIGTERM and SIGINT arrive here, and nowhere else: all threads start with them blocked.
+class Signals {
+ public:
+  Signals() {
+    ::sigemptyset(&set_);
+    ::sigaddset(&set_, SIGTERM);
+    ::sigaddset(&set_, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+  void watch(Ends& ends) {
+    std::thread([set = set_, &ends] {
+      int number = 0;
+      ::sigwait(&set, &number);
+      log::info("stopping", {{"signal", number}});
+      ends.try_push(End{});
+      ::sigwait(&set, &number);
+      std::fprintf(stderr, "det-master: second signal, leaving at once\n");
+      ::_exit(1);
+    }).detach();
+  }
+
+ private:
+  sigset_t set_;
+};
+
+/// Leaves by force when an orderly stop takes too long.
+class StopLimit {
+ public:
+  StopLimit() {
+    std::thread([] {
+      Queue<int> never(1);
+      never.pop_batch(1, kStopLimit);
+      std::fprintf(stderr, "det-master: stopping took too long, leaving\n");
+      ::_exit(1);
+    }).detach();
+  }
+};
+
+struct Database {
+  std::optional<db::PrivateServer> own;
+  db::ConnectOptions connect;
+  std::unique_ptr<db::PgStore> store;
+};
+
+Result<Database> open_database(const MasterConfig& config) {
+  Database database;
+  if (config.database_url.empty()) {
+    TRY_ASSIGN(database.own, db::PrivateServer::start({.directory = config.data_dir + "/postgres"}));
+    database.connect.url = database.own->url();
+  } else {
+    database.connect.url = config.database_url;
+  }
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  TRY_ASSIGN(database.store, db::PgStore::open({.connect = database.connect, .host = host}));
+  return database;
+}
+
+core::Now now() { return {mono_now(), wall_now()}; }
+
+Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) {
+  TRY_ASSIGN(core::Recovered recovered, store.load());
+  log::info("restored", {{"experiments", recovered.experiments.size()},
+                         {"trials", recovered.trials.size()},
+                         {"allocations", recovered.allocations.size()}});
+  const core::Options options{.agent_lease = config.agent_lease,
+                              .agent_kill_grace = config.agent_kill_grace,
+                              .agent_margin = config.agent_margin,
+                              .kill_repeat = config.kill_repeat,
+                              .default_pool = config.default_pool};
+  return core::Core::restore(options, std::move(recovered), now());
+}
+
+Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) {
+  TRY_ASSIGN(const db::Cluster cluster, db::load_cluster(pool));
+  return api::Settings{.version = DET_VERSION,
+                       .cluster_id = cluster.id,
+                       .cluster_name = config.cluster_name,
+                       .cluster_secret = cluster.secret,
+                       .master_id = uuid4(),
+                       .checkpoint_storage = config.checkpoint_storage,
+                       .default_pool = config.default_pool,
+                       .heartbeat = config.heartbeat,
+                       .agent_lease = config.agent_lease,
+                       .agent_kill_grace = config.agent_kill_grace,
+                       .session_lifetime = config.session_lifetime};
+}
+
+/// Everything that serves, from the loop outwards. Built whole or not at all; stop() takes it down in
+/// reverse.
+class Master {
+ public:
+  Master(const MasterConfig& config, api::Settings settings, core::Core core, Database& database,
+         db::Pool& pool, std::unique_ptr<http::Site> site, Ends& ends)
+      : config_(config),
+        settings_(std::move(settings)),
+        pool_(pool),
+        ends_(ends),
+        site_(std::move(site)),
+        loop_(std::move(core), *database.store, now),
+        bulk_(db::BulkOptions{.connect = database.connect}),
+        edge_(
+            1, 1 << 20, [this] { tick(); }, kTick),
+        workers_(kWorkers),
+        passwords_(1, 64),
+        downloads_(kDownloads, 64),
+        json_(2),
+        context_{settings_, loop_, hub_, pool_, bulk_, workers_, passwords_, edge_, downloads_},
+        server_(context_) {}
+
+  void start() {
+    loop_.start({.send = [this](core::Send send) { server_.send(std::move(send)); },
+                 .changed = [this](const loop::Change& change) { server_.changed(change); }},
+                [this](Error error) { ends_.try_push(End{std::move(error)}); });
+    const Json health = {
+        {"status", "up"}, {"version", settings_.version}, {"clusterId", settings_.cluster_id}};
+    site_->start({.channel = server_.channel(),
+                  .services = api::services(),
+                  .hub = hub_,
+                  .workers = json_,
+                  .serial = edge_,
+                  .grpc = [this](UniqueFd fd) { server_.take(std::move(fd)); },
+                  .health = dump_json(health) + "\n"});
+    serving_ = true;
+  }
+
+  void stop() {
+    site_->close();
+    server_.stop(kStopGrace);
+    json_.stop();
+    workers_.stop();
+    passwords_.stop();
+    downloads_.stop();
+    loop_.stop();
+    bulk_.stop();
+    hub_.stop();
+    edge_.stop();
+    site_->stop();
+  }
+
+ private:
+  void tick() {
+    if (!serving_) return;
+    server_.tick();
+    if (++ticks_ % kTicksPerSecond == 0) site_->tick();
+    // Once an hour is plenty: what has expired is refused anyway.
+    if (ticks_ % (3600 * kTicksPerSecond) == 0) {
+      workers_.try_post([this] { (void)db::delete_expired_sessions(pool_); });
+    }
+  }
+
+  const MasterConfig& config_;
+  const api::Settings settings_;
+  db::Pool& pool_;
+  Ends& ends_;
+  std::atomic<bool> serving_{false};
+  int ticks_ = 0;
+  std::unique_ptr<http::Site> site_;
+  loop::Hub hub_;
+  loop::Loop loop_;
+  db::BulkWriter bulk_;
+  loop::Workers edge_, workers_, passwords_, downloads_, json_;
+  api::Context context_;
+  api::Server server_;
+};
+
+Status serve(const MasterConfig& config, Signals& signals) {
+  TRY(make_directories(config.data_dir, 0700));
+  Ends ends(8);
+  signals.watch(ends);
+  TRY_ASSIGN(auto site, http::Site::open({.address = config.listen_address,
+                                          .port = config.listen_port,
+                                          .webui_dir = config.webui_dir,
+                                          .connections = config.connections,
+                                          .connections_per_address = config.connections_per_address}));
+  const int port = site->port();
+  TRY_ASSIGN(Database database, open_database(config));
+  db::Pool pool(database.connect, kConnections);
+  TRY(create_admin(pool, config));
+  TRY_ASSIGN(api::Settings settings, load_settings(config, pool));
+  TRY_ASSIGN(core::Core core, restore_core(config, *database.store));
+  const bool v6 = config.listen_address.find(':') != std::string::npos;
+  const std::string host = v6 ? "[" + config.listen_address + "]" : config.listen_address;
+
+  auto master = std::make_unique<Master>(config, std::move(settings), std::move(core), database, pool,
+                                         std::move(site), ends);
+  master->start();
+  std::printf("ready http://%s:%d\n", host.c_str(), port);
+  std::fflush(stdout);
+  log::info("serving", {{"address", host}, {"port", port}, {"version", DET_VERSION}});
+
+  const std::optional<End> end = ends.pop();
+  StopLimit limit;
+  if (end && end->error) {
+    // The core's memory is ahead of the store: nothing more may be said or written. The next start reloads.
+    log::error("the store has failed", {{"error", end->error->message}});
+    if (database.own) database.own->abandon();
+    std::fprintf(stderr, "det-master: %s\n", end->error->message.c_str());
+    ::_exit(1);
+  }
+  master->stop();
+  master.reset();
+  database.store.reset();
+  if (database.own) TRY(database.own->stop());
+  log::info("stopped");
+  return {};
+}
+
+int run(int argc, char** argv) {
+  const OptionTable& table = master_options();
+  auto options = Options::load(table, {argv + 1, argv + argc}, process_environment());
+  if (!options) {
+    std::fprintf(stderr, "det-master: %s\n", options.error().message.c_str());
+    return 2;
+  }
+  if (options->help()) return std::fputs(help_text(table).c_str(), stdout) < 0;
+  if (options->version()) return std::printf("det-master %s\n", DET_VERSION) < 0;
+  if (options->sample()) return std::fputs(sample_config(table).c_str(), stdout) < 0;
+  auto config = read_master_config(*options);
+  if (!config) {
+    std::fprintf(stderr, "det-master: %s\n", config.error().message.c_str());
+    return 2;
+  }
+  Signals signals;
+  Status status;
+  if (::sodium_init() < 0) status = fail(Code::kInternal, "libsodium does not start");
+  if (status) status = init_log(config->log);
+  if (status) status = serve(*config, signals);
+  if (status) return 0;
+  std::fprintf(stderr, "det-master: %s\n", status.error().message.c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace det
+
+int main(int argc, char** argv) { return det::run(argc, argv); }

@@ -1,0 +1,217 @@
+// Owns the tests of the agent's core: what it decides, sentence by sentence.
+#include "agent/core/core.h"
+
+#include <catch2/catch.hpp>
+
+using namespace det;
+using namespace det::agent;
+using namespace std::chrono_literals;
+
+namespace {
+
+const AllocationId kId("1.a.1");
+const Exit kGood{Exit::Kind::kSucceeded, 0, "exit code 0"};
+const Exit kBad{Exit::Kind::kFailed, 7, "exit code 7"};
+
+/// A core with a clock that the test moves.
+struct World {
+  MonoTime now{1'000'000};
+  Core core{10min, now};
+  std::vector<Effect> last;
+
+  World& feed(const Input& input) {
+    last = core.step(input, now);
+    return *this;
+  }
+  World& after(Duration time) {
+    now = now + time;
+    return feed(Tick{});
+  }
+  World& connect() { return feed(Connected{60s, 5s}); }
+  World& run(Phase phase = Phase::kStarting) {
+    return feed(Start{kId, nullptr}).feed(Prepared{kId, {}}).feed(Launched{kId, phase});
+  }
+  template <typename E>
+  const E* said() const {
+    for (const Effect& effect : last) {
+      if (const E* found = std::get_if<E>(&effect)) return found;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an allocation is prepared, launched, ended, shipped, told, forgotten", "[core]") {
+  World world;
+  world.connect().feed(Start{kId, nullptr});
+  REQUIRE(world.said<Prepare>());
+  CHECK(world.said<Report>()->phase == Phase::kPreparing);
+  world.feed(Prepared{kId, {}});
+  REQUIRE(world.said<Launch>());
+  world.feed(Launched{kId, Phase::kStarting});
+  CHECK(world.said<Report>()->phase == Phase::kStarting);
+  world.feed(Ended{kId, kGood});
+  CHECK(world.said<Conclude>()->exit == kGood);
+  CHECK_FALSE(world.said<Report>());  // its log first
+  world.feed(LogsShipped{kId});
+  CHECK(world.said<Report>()->exit == kGood);
+  world.feed(Forget{kId});
+  CHECK(world.said<Drop>());
+  CHECK(world.core.held().empty());
+}
+
+TEST_CASE("a plain command is told as running", "[core]") {
+  World world;
+  world.connect().run(Phase::kRunning);
+  CHECK(world.said<Report>()->phase == Phase::kRunning);
+}
+
+TEST_CASE("a start that repeats is answered with the state and starts nothing", "[core]") {
+  World world;
+  world.connect().run().feed(Start{kId, nullptr});
+  CHECK_FALSE(world.said<Prepare>());
+  CHECK(world.said<Report>()->phase == Phase::kStarting);
+}
+
+TEST_CASE("a preparation that fails is the end", "[core]") {
+  World world;
+  world.connect().feed(Start{kId, nullptr}).feed(Prepared{kId, kBad});
+  CHECK_FALSE(world.said<Launch>());
+  CHECK(world.said<Conclude>()->exit == kBad);
+}
+
+TEST_CASE("a kill while preparing cancels and never launches", "[core]") {
+  World world;
+  world.connect().feed(Start{kId, nullptr}).feed(Kill{kId});
+  CHECK(world.said<CancelPreparation>());
+  world.feed(Prepared{kId, {}});
+  CHECK_FALSE(world.said<Launch>());
+  CHECK(world.said<Conclude>()->exit.kind == Exit::Kind::kStopped);
+}
+
+TEST_CASE("a kill between launch and its answer is done at the answer", "[core]") {
+  World world;
+  world.connect().feed(Start{kId, nullptr}).feed(Prepared{kId, {}}).feed(Kill{kId});
+  CHECK_FALSE(world.said<Terminate>());
+  world.feed(Launched{kId, Phase::kStarting});
+  CHECK(world.said<Terminate>());
+}
+
+TEST_CASE("a kill asks once, and insists when the supervisor is deaf", "[core]") {
+  World world;
+  world.connect().run().feed(Kill{kId});
+  CHECK(world.said<Terminate>()->stop.kind == Exit::Kind::kStopped);
+  world.feed(Kill{kId});
+  CHECK_FALSE(world.said<Terminate>());
+  world.after(14s);
+  CHECK_FALSE(world.said<KillHard>());
+  REQUIRE(world.core.next_deadline());
+  world.after(1s);
+  CHECK(world.said<KillHard>());
+  world.feed(Ended{kId, {Exit::Kind::kLost, 0, "its supervisor was killed"}});
+  CHECK(world.said<Conclude>()->exit.kind == Exit::Kind::kStopped);
+}
+
+TEST_CASE("what ends by a kill was stopped, whatever code it says", "[core]") {
+  World world;
+  world.connect().run().feed(Kill{kId}).feed(Ended{kId, {Exit::Kind::kFailed, 143, "signal 15"}});
+  CHECK(world.said<Conclude>()->exit == Exit{Exit::Kind::kStopped, 143, "killed"});
+}
+
+TEST_CASE("a kill of something unknown is answered with its end", "[core]") {
+  World world;
+  world.connect().feed(Kill{kId});
+  CHECK(world.said<Report>()->exit->kind == Exit::Kind::kStopped);
+}
+
+TEST_CASE("silence of the master shorter than the lease changes nothing", "[core]") {
+  World world;
+  world.connect().run().feed(Disconnected{}).after(59s);
+  CHECK(world.last.empty());
+}
+
+TEST_CASE("silence of the master beyond the lease ends everything as stopped", "[core]") {
+  World world;
+  world.connect().run().feed(Disconnected{});
+  CHECK(*world.core.next_deadline() == world.now + 60s);
+  world.after(60s);
+  REQUIRE(world.said<Terminate>());
+  CHECK(world.said<Terminate>()->stop.kind == Exit::Kind::kStopped);
+  CHECK(world.said<Terminate>()->stop.message == "the agent heard nothing from the master for 1m");
+  CHECK_FALSE(world.after(1s).said<Terminate>());
+}
+
+TEST_CASE("every word of the master renews the lease", "[core]") {
+  World world;
+  world.connect().run();
+  for (int i = 0; i < 10; ++i) world.after(50s).feed(Heard{});
+  CHECK(world.core.held().front().phase == Phase::kStarting);
+  CHECK_FALSE(world.after(59s).said<Terminate>());
+}
+
+TEST_CASE("an end while the master is away is kept and told when it is back", "[core]") {
+  World world;
+  world.connect().run().feed(Disconnected{}).feed(Ended{kId, kBad});
+  CHECK(world.core.held().front().phase == Phase::kStarting);  // its log is not whole there
+  world.after(10min);
+  CHECK_FALSE(world.said<Report>());
+  world.connect().feed(LogsShipped{kId});
+  CHECK(world.said<Report>()->exit == kBad);
+  world.feed(Disconnected{}).connect();
+  CHECK(world.said<Report>()->exit == kBad);  // until it is told to forget
+}
+
+TEST_CASE("an end waits half a minute for its log, not longer", "[core]") {
+  World world;
+  world.connect().run().feed(Ended{kId, kGood});
+  CHECK_FALSE(world.after(29s).said<Report>());
+  CHECK(world.after(1s).said<Report>()->exit == kGood);
+  world.feed(Forget{kId});
+  CHECK_FALSE(world.said<Drop>());  // the log is still on its way
+  CHECK(world.feed(LogsShipped{kId}).said<Drop>());
+}
+
+TEST_CASE("what an earlier life left is reported, and killed again if it was being killed", "[core]") {
+  World world;
+  world.feed(Found{AllocationId("1.a.1"), Phase::kStarting, {}, {}});
+  world.feed(Found{AllocationId("1.b.1"), Phase::kRunning, Exit{Exit::Kind::kStopped, 0, "killed"}, {}});
+  CHECK(world.said<Terminate>()->id == AllocationId("1.b.1"));
+  world.feed(Found{AllocationId("1.c.1"), Phase::kRunning, {}, kBad});
+  CHECK(world.said<Conclude>()->exit == kBad);
+  const auto held = world.core.held();
+  REQUIRE(held.size() == 3);
+  CHECK(held[0].phase == Phase::kStarting);
+}
+
+TEST_CASE("an end found beside the wish to end it was stopped", "[core]") {
+  World world;
+  world.feed(Found{kId, Phase::kRunning, Exit{Exit::Kind::kStopped, 0, "killed"}, kBad});
+  CHECK(world.said<Conclude>()->exit == Exit{Exit::Kind::kStopped, 7, "killed"});
+}
+
+TEST_CASE("a shutdown ends everything as lost, tells, and waits for the last word no longer than it must", "[core]") {
+  World world;
+  world.connect().run().feed(ShutDown{});
+  CHECK(world.said<Terminate>()->stop.kind == Exit::Kind::kLost);
+  CHECK_FALSE(world.said<Finish>());
+  world.feed(Start{AllocationId("2.a.1"), nullptr});
+  CHECK(world.last.empty());
+  world.feed(Ended{kId, {Exit::Kind::kFailed, 143, ""}});
+  CHECK_FALSE(world.said<Finish>());
+  world.feed(LogsShipped{kId});
+  CHECK(world.said<Report>()->exit->kind == Exit::Kind::kLost);
+  SECTION("the master answers") {
+    world.feed(Forget{kId});
+    CHECK(world.said<Drop>());
+    CHECK(world.said<Finish>());
+  }
+  SECTION("the master says nothing") { CHECK(world.after(5s).said<Finish>()); }
+  SECTION("the master goes") { CHECK(world.feed(Disconnected{}).said<Finish>()); }
+}
+
+TEST_CASE("a shutdown with nothing to do is over at once", "[core]") {
+  World world;
+  CHECK(world.feed(ShutDown{}).said<Finish>());
+  CHECK_FALSE(world.core.next_deadline());
+}

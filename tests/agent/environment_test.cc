@@ -1,0 +1,107 @@
+// Owns the tests of a task's environment.
+#include "agent/environment.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+using namespace det;
+using namespace det::agent;
+
+namespace {
+
+v1::StartAllocation order() {
+  v1::StartAllocation order;
+  order.set_allocation_id("1.a.2");
+  order.set_task_id("1.a");
+  order.set_experiment_id(1);
+  order.set_trial_id(5);
+  order.set_run(2);
+  order.set_trial_seed(77);
+  order.set_hparams(R"({"lr":0.1})");
+  order.set_experiment_config("{}");
+  order.set_token("secret");
+  order.add_slots(1);
+  return order;
+}
+
+std::map<std::string, std::string> variables(const v1::StartAllocation& order, const Surroundings& around,
+                                             std::vector<std::string>* refused = nullptr) {
+  std::vector<std::string> bad;
+  std::map<std::string, std::string> map;
+  for (const std::string& line : task_environment(order, around, bad)) {
+    map[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  }
+  if (refused != nullptr) *refused = bad;
+  return map;
+}
+
+Surroundings around(const std::string& type, int slots) {
+  Surroundings around{.master = "h:1", .cluster_id = "c", .agent_id = "a", .cpus = 8, .workdir = "/w",
+                      .run_dir = "/r", .programs = "/p/bin"};
+  for (int i = 0; i < slots; ++i) around.devices.push_back({type, "", "GPU-" + std::to_string(i)});
+  return around;
+}
+
+}  // namespace
+
+TEST_CASE("a task finds in its environment who it is", "[environment]") {
+  auto found = variables(order(), around("CPU", 2));
+  const std::map<std::string, std::string> expected{
+      {"DET_MASTER", "h:1"},          {"DET_CLUSTER_ID", "c"},     {"DET_AGENT_ID", "a"},
+      {"DET_SLOT_IDS", "[1]"},        {"DET_TASK_ID", "1.a"},      {"DET_ALLOCATION_ID", "1.a.2"},
+      {"DET_SESSION_TOKEN", "secret"}, {"DET_TASK_TYPE", "TRIAL"}, {"DET_EXPERIMENT_ID", "1"},
+      {"DET_TRIAL_ID", "5"},          {"DET_TRIAL_RUN_ID", "2"},   {"DET_TRIAL_SEED", "77"},
+      {"DET_EXPERIMENT_CONFIG", "{}"}, {"DET_HPARAMS", R"({"lr":0.1})"}, {"DET_STEPS_COMPLETED", "0"},
+      {"DET_WORKDIR", "/w"},          {"DET_RUN_DIR", "/r"}};
+  for (const auto& [name, value] : expected) {
+    CAPTURE(name);
+    CHECK(found[name] == value);
+  }
+  CHECK_FALSE(found.contains("DET_LATEST_CHECKPOINT"));
+  auto resumed = order();
+  resumed.set_latest_checkpoint("u");
+  resumed.set_steps_completed(400);
+  found = variables(resumed, around("CPU", 2));
+  CHECK(found["DET_LATEST_CHECKPOINT"] == "u");
+  CHECK(found["DET_STEPS_COMPLETED"] == "400");
+}
+
+TEST_CASE("threads follow the slots", "[environment]") {
+  CHECK(variables(order(), around("CPU", 1))["OMP_NUM_THREADS"] == "8");
+  CHECK(variables(order(), around("CPU", 2))["OPENBLAS_NUM_THREADS"] == "4");
+  CHECK(variables(order(), around("CPU", 100))["OMP_NUM_THREADS"] == "1");
+  CHECK(variables(order(), around("ARTIFICIAL", 2))["OMP_NUM_THREADS"] == "1");
+  auto two = order();
+  two.add_slots(0);
+  CHECK(variables(two, around("CPU", 4))["OMP_NUM_THREADS"] == "4");
+}
+
+TEST_CASE("a task sees the CUDA devices of its slots and no other", "[environment]") {
+  auto two = order();
+  two.add_slots(3);
+  CHECK(variables(two, around("CUDA", 4))["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-3");
+  CHECK(variables(two, around("CPU", 4))["CUDA_VISIBLE_DEVICES"].empty());
+}
+
+TEST_CASE("the user's variables win over ours but for DET_*", "[environment]") {
+  auto with = order();
+  (*with.mutable_environment())["OMP_NUM_THREADS"] = "3";
+  (*with.mutable_environment())["ODD"] = "a=b\r\n;$(x)";
+  (*with.mutable_environment())["DET_MASTER"] = "elsewhere";
+  (*with.mutable_environment())["no name"] = "x";
+  std::vector<std::string> refused;
+  auto found = variables(with, around("CPU", 2), &refused);
+  CHECK(found["OMP_NUM_THREADS"] == "3");
+  CHECK(found["ODD"] == "a=b\r\n;$(x)");
+  CHECK(found["DET_MASTER"] == "h:1");
+  CHECK(refused.size() == 2);
+}
+
+TEST_CASE("the agent's own environment is handed on without its DET_ variables", "[environment]") {
+  Surroundings here = around("CPU", 2);
+  here.base = {"HOME=/root", "DET_AGENT_DATA_DIR=/secret", "PATH=/bin", "=odd", "bare"};
+  auto found = variables(order(), here);
+  CHECK(found["HOME"] == "/root");
+  CHECK(found["PATH"] == "/p/bin:/bin");
+  CHECK_FALSE(found.contains("DET_AGENT_DATA_DIR"));
+}

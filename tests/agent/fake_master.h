@@ -1,0 +1,113 @@
+// Owns a master for tests: a real gRPC server in this process that speaks the agent's protocol and remembers all it
+// hears. Tests give it commands and ask what it knows.
+#pragma once
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/queue.h"
+#include "det/v1/agent.grpc.pb.h"
+
+namespace det::agent {
+
+class FakeMaster : public v1::AgentService::Service {
+ public:
+  /// Port 0: any free one.
+  explicit FakeMaster(int port = 0) {
+    grpc::ServerBuilder builder;
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeMaster() override { stop(); }
+
+  int port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  /// As if killed: streams break.
+  void stop() {
+    stopped_ = true;
+    commands_.close();
+    if (server_) server_->Shutdown(gpr_time_0(GPR_CLOCK_MONOTONIC));
+  }
+  void command(v1::AgentCommand command) { commands_.push(std::move(command)); }
+
+  // What has been heard. Each list is taken by one reader.
+  Queue<v1::Hello> hellos{1000};
+  Queue<v1::AllocationUpdate> updates{100'000};
+  Queue<v1::ShipLogsRequest> logs{100'000};
+
+  // How it behaves.
+  std::atomic<int> lease_seconds{600}, grace_seconds{1}, heartbeat_seconds{1};
+  std::atomic<int> refuse_hello{0};      ///< a gRPC code
+  std::atomic<int> refuse_logs{0};       ///< that many ShipLogs fail, after having been stored
+  std::atomic<int> context_requests{0};
+  std::string context;                   ///< what GetContext gives; set before any order
+
+  grpc::Status Link(grpc::ServerContext* call, grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {
+    v1::AgentMessage message;
+    if (!stream->Read(&message) || !message.has_hello()) return {grpc::INVALID_ARGUMENT, "hello first"};
+    const int refusal = refuse_hello;  // before the test hears of the hello and changes it
+    hellos.push(v1::Hello(message.hello()));
+    if (refusal != 0) return {static_cast<grpc::StatusCode>(refusal), "refused for the test"};
+    v1::AgentCommand welcome;
+    welcome.mutable_welcome()->set_heartbeat_seconds(heartbeat_seconds);
+    welcome.mutable_welcome()->set_lease_seconds(lease_seconds);
+    welcome.mutable_welcome()->set_kill_grace_seconds(grace_seconds);
+    welcome.mutable_welcome()->set_cluster_id("test-cluster");
+    stream->Write(welcome);
+    // One writer thread; answers to heartbeats pass through it as well.
+    std::jthread writer([&](std::stop_token stop) {
+      while (!stop.stop_requested() && !call->IsCancelled()) {
+        for (const v1::AgentCommand& next : commands_.pop_batch(16, std::chrono::milliseconds(20))) stream->Write(next);
+        if (stopped_) return;
+      }
+    });
+    while (stream->Read(&message)) {
+      if (message.has_update()) updates.push(v1::AllocationUpdate(message.update()));
+      if (message.has_heartbeat()) {
+        v1::AgentCommand answer;
+        answer.mutable_heartbeat();
+        commands_.try_push(std::move(answer));
+      }
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetContext(grpc::ServerContext*, const v1::GetContextRequest*,
+                          grpc::ServerWriter<v1::GetContextResponse>* writer) override {
+    ++context_requests;
+    if (context.empty()) return {grpc::NOT_FOUND, "no such context"};
+    v1::GetContextResponse piece;
+    for (std::size_t at = 0; at < context.size(); at += 1000) {
+      piece.set_chunk(context.substr(at, 1000));
+      writer->Write(piece);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ShipLogs(grpc::ServerContext*, const v1::ShipLogsRequest* request, v1::ShipLogsResponse* response) override {
+    logs.push(v1::ShipLogsRequest(*request));
+    if (refuse_logs > 0) {
+      --refuse_logs;
+      return {grpc::UNAVAILABLE, "refused for the test"};
+    }
+    response->set_next_line(request->first_line() + request->lines_size());
+    return grpc::Status::OK;
+  }
+
+ private:
+  int port_ = 0;
+  std::atomic<bool> stopped_{false};
+  Queue<v1::AgentCommand> commands_{1000};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace det::agent

@@ -1,0 +1,192 @@
+// Owns the tests of the build cache, with a small recipe that needs no LibTorch.
+#include "agent/model_build.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "agent/data_dir.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "need.h"
+
+using namespace det;
+using namespace det::agent;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A model directory and a cache; compiles with the compiler that is in PATH.
+struct Bench {
+  Bench() {
+    need(make_directories(source));
+    need(make_directories(models));
+    write("model_def.cpp", "#include \"model.h\"\nstruct Net { int answer() { return kAnswer; } };\n");
+    write("model.h", "constexpr int kAnswer = 42;\n");
+  }
+  void write(const std::string& name, const std::string& text) { need(write_file_atomic(source + "/" + name, text)); }
+  BuildRequest request(std::vector<std::string> flags = {"-O0", "-fPIC"}) const {
+    return {.recipe = {.sdk_id = "sdk 1",
+                       .compiler = "c++",
+                       .cxx_flags = std::move(flags),
+                       .link_flags = {"-shared"},
+                       .wrapper = "#include \"{module}.cpp\"\nextern \"C\" int answer() { return {class}().answer(); }\n"},
+            .trial = {"model_def", "Net"},
+            .source_dir = source,
+            .models_dir = models,
+            .timeout = 60s};
+  }
+  BuildOutcome build() { return need(build_model(request(), {})); }
+
+  TemporaryDirectory dir = need(TemporaryDirectory::create());
+  std::string source = dir.path() + "/source", models = dir.path() + "/models";
+};
+
+int answer_of(const std::string& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) FAIL(::dlerror());
+  const int answer = reinterpret_cast<int (*)()>(::dlsym(handle, "answer"))();
+  ::dlclose(handle);
+  return answer;
+}
+
+}  // namespace
+
+TEST_CASE("a trial is built once and found again", "[build]") {
+  Bench bench;
+  const BuildOutcome first = bench.build();
+  CHECK_FALSE(first.cached);
+  CHECK(answer_of(first.library) == 42);
+  const BuildOutcome second = bench.build();
+  CHECK(second.cached);
+  CHECK(second.library == first.library);
+}
+
+TEST_CASE("what the build depends on changes its key, the configuration does not", "[build]") {
+  Bench bench;
+  const std::string key = need(build_key(bench.request()));
+  bench.write("const.yaml", "a: 1\n");
+  CHECK(need(build_key(bench.request())) == key);
+  CHECK(need(build_key(bench.request({"-O1", "-fPIC"}))) != key);
+  BuildRequest other = bench.request();
+  other.recipe.sdk_id = "sdk 2";
+  CHECK(need(build_key(other)) != key);
+  other = bench.request();
+  other.trial.trial_class = "Other";
+  CHECK(need(build_key(other)) != key);
+  bench.write("model.h", "constexpr int kAnswer = 43;\n");
+  CHECK(need(build_key(bench.request())) != key);
+  CHECK(answer_of(bench.build().library) == 43);
+}
+
+TEST_CASE("a compile error names the user's file and line, and is remembered", "[build]") {
+  Bench bench;
+  bench.write("model_def.cpp", "struct Net {\n  int answer() { return nothing_here; }\n};\n");
+  const BuildOutcome first = bench.build();
+  CHECK(first.library.empty());
+  CHECK_FALSE(first.cached);
+  CHECK_THAT("\n" + first.output, Catch::Contains("\nmodel_def.cpp:2:"));
+  CHECK_THAT(first.output, Catch::Contains("nothing_here"));
+  const BuildOutcome second = bench.build();
+  CHECK(second.cached);
+  CHECK(second.library.empty());
+  CHECK(second.output == first.output);
+}
+
+TEST_CASE("a header that is missing is said and may be there the next time", "[build]") {
+  Bench bench;
+  bench.write("model_def.cpp", "#include \"absent.h\"\n");
+  const BuildOutcome outcome = bench.build();
+  CHECK(outcome.library.empty());
+  CHECK_THAT(outcome.output, Catch::Contains("model_def.cpp:1:"));
+  CHECK_FALSE(bench.build().cached);
+}
+
+TEST_CASE("builds asked for at once are one build", "[build]") {
+  Bench bench;
+  std::vector<Result<BuildOutcome>> outcomes(4, fail(Code::kUnknown, ""));
+  {
+    std::vector<std::jthread> threads;
+    for (auto& outcome : outcomes) threads.emplace_back([&] { outcome = build_model(bench.request(), {}); });
+  }
+  int compiled = 0;
+  for (auto& outcome : outcomes) {
+    const BuildOutcome built = need(std::move(outcome));
+    compiled += built.cached ? 0 : 1;
+    CHECK(answer_of(built.library) == 42);
+  }
+  CHECK(compiled == 1);
+  for (const auto& entry : std::filesystem::directory_iterator(bench.models)) {
+    CHECK_FALSE(entry.path().filename().string().starts_with("building-"));
+  }
+}
+
+TEST_CASE("a compiler that hangs is ended at the time-out, one that is absent is named", "[build]") {
+  Bench bench;
+  need(write_file_atomic(bench.dir.path() + "/slow", "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep 1000\n", 0755));
+  BuildRequest slow = bench.request();
+  slow.recipe.compiler = bench.dir.path() + "/slow";
+  slow.timeout = 200ms;
+  CHECK(build_model(slow, {}).error().code == Code::kDeadlineExceeded);
+  std::stop_source stop;
+  stop.request_stop();
+  slow.timeout = 60s;
+  CHECK(build_model(slow, stop.get_token()).error().code == Code::kCancelled);
+  slow.recipe.compiler = "/no/such/compiler";
+  CHECK_THAT(build_model(slow, {}).error().message, Catch::Contains("/no/such/compiler"));
+}
+
+TEST_CASE("an entrypoint module:Class is a trial, anything else is a command", "[build]") {
+  const auto plain = parse_trial_name("model_def:MNistTrial");
+  REQUIRE(plain);
+  CHECK(plain->module == "model_def");
+  CHECK(plain->trial_class == "MNistTrial");
+  const auto nested = parse_trial_name("pkg.model:ns.Trial");
+  REQUIRE(nested);
+  CHECK(nested->module == "pkg/model");
+  CHECK(nested->trial_class == "ns::Trial");
+  for (const char* command : {"./train", "python3 -m x:y z", "a:b:c", ":Class", "model:", "model def:Class", ""}) {
+    CAPTURE(command);
+    CHECK_FALSE(parse_trial_name(command));
+  }
+}
+
+TEST_CASE("the cache drops what was unused longest, never what was used just now", "[cache]") {
+  const TemporaryDirectory dir = need(TemporaryDirectory::create());
+  auto make = [&](const std::string& name, int age_minutes) {
+    const std::string path = dir.path() + "/" + name;
+    need(make_directories(path));
+    need(write_file_atomic(path + "/data", std::string(1000, 'x')));
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() -
+                                               std::chrono::minutes(age_minutes));
+  };
+  make("oldest", 300);
+  make("older", 200);
+  make("old", 100);
+  make("fresh", 0);
+  make("building-x", 400);
+  trim_cache({dir.path()}, 2500);
+  auto there = [&](const char* name) { return path_exists(dir.path() + "/" + name); };
+  CHECK_FALSE(there("oldest"));
+  CHECK_FALSE(there("older"));
+  CHECK(there("old"));
+  trim_cache({dir.path()}, 0);
+  CHECK_FALSE(there("old"));
+  CHECK(there("fresh"));
+  CHECK(there("building-x"));
+}
+
+TEST_CASE("one agent a data directory, and its instance stays", "[data]") {
+  const TemporaryDirectory dir = need(TemporaryDirectory::create());
+  std::string instance;
+  {
+    const DataDir first = need(DataDir::open(dir.path() + "/data"));
+    instance = first.instance();
+    CHECK(instance.size() == 36);
+    CHECK(DataDir::open(dir.path() + "/data").error().code == Code::kFailedPrecondition);
+    CHECK(first.allocation(AllocationId("../x")).error().code == Code::kInvalidArgument);
+    CHECK(first.allocation(AllocationId("a/b")).error().code == Code::kInvalidArgument);
+  }
+  CHECK(need(DataDir::open(dir.path() + "/data")).instance() == instance);
+}

@@ -1,0 +1,15 @@
+// Owns how tests take the value out of a Result: a failure fails the test with its message.
+#pragma once
+
+#include <catch2/catch.hpp>
+
+#include "base/result.h"
+
+template <typename T>
+T need(det::Result<T> result) {
+  if (!result) FAIL(result.error().message);
+  return std::move(*result);
+}
+inline void need(const det::Status& status) {
+  if (!status) FAIL(status.error().message);
+}

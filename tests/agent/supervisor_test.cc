@@ -1,0 +1,193 @@
+// Owns the tests of det-supervisor with real processes: exits, output, and that nothing outlives it.
+#include <fcntl.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "agent/task/log_file.h"
+#include "agent/task/processes.h"
+#include "agent/task/task_dir.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "base/wait.h"
+#include "need.h"
+
+using namespace det;
+using namespace det::agent;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// One supervised task in a directory of its own, marked so that all its processes can be found.
+struct Task {
+  explicit Task(std::vector<std::string> argv, Duration grace = 500ms) {
+    TaskSpec spec{.argv = std::move(argv), .env = {mark, "PATH=/usr/bin:/bin"}, .cwd = dir.path(), .grace = grace};
+    need(at.write_spec(spec));
+    child = need(Child::spawn({.argv = {DET_BUILD_DIR "/bin/det-supervisor", dir.path()}, .new_session = true}));
+  }
+  ~Task() {
+    if (child) child->stop(0s);
+    CHECK(kill_with_environment(mark, 10s));
+  }
+  TaskExit end() {
+    const auto status = child->wait(20s);
+    REQUIRE(status);
+    CHECK(*status == ExitStatus{0, 0});
+    CHECK(with_environment(mark).empty());
+    return need(at.read_exit());
+  }
+  std::vector<LogRecord> log() { return need(read_log(at.log(), {}, 100'000, 64 << 20)).records; }
+  std::vector<std::string> texts() {
+    std::vector<std::string> texts;
+    for (const LogRecord& record : log()) texts.push_back(record.text);
+    return texts;
+  }
+  void wait_for_line(const std::string& text) {
+    REQUIRE(wait_until(
+        [&] {
+          const auto lines = texts();
+          return std::find(lines.begin(), lines.end(), text) != lines.end();
+        },
+        10s));
+  }
+
+  TemporaryDirectory dir = need(TemporaryDirectory::create());
+  std::string mark = "DET_TEST_MARK=" + uuid4();
+  TaskDir at{dir.path()};
+  std::optional<Child> child;
+};
+
+std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
+std::vector<std::string> python(const std::string& script) { return {"python3", "-c", script}; }
+
+}  // namespace
+
+TEST_CASE("the exit code is the task's", "[supervisor]") {
+  for (const int code : {0, 1, 7, 255}) {
+    Task task(shell("exit " + std::to_string(code)));
+    CHECK(task.end().status == ExitStatus{code, 0});
+  }
+}
+
+TEST_CASE("a signal is a signal", "[supervisor]") {
+  for (const int number : {SIGKILL, SIGSEGV, SIGTERM}) {
+    Task task(shell("kill -" + std::to_string(number) + " $$"));
+    CHECK(task.end().status == ExitStatus{0, number});
+  }
+}
+
+TEST_CASE("a program that is absent is 127, one that may not run is 126, and the log says why", "[supervisor]") {
+  Task absent({"/no/such/program"});
+  const TaskExit exit = absent.end();
+  CHECK(exit.status == ExitStatus{127, 0});
+  CHECK_THAT(exit.message, Catch::Contains("/no/such/program"));
+  CHECK_THAT(absent.texts().at(0), Catch::Contains("/no/such/program"));
+  Task forbidden({"/etc/passwd"});
+  CHECK(forbidden.end().status == ExitStatus{126, 0});
+}
+
+TEST_CASE("output of both streams is kept with time, stream and every byte", "[supervisor]") {
+  Task task(shell("printf 'one\\n\\000two\\n'; printf 'err\\n' >&2; printf last"));
+  task.end();
+  std::vector<std::string> out, err;
+  for (const LogRecord& record : task.log()) {
+    CHECK(wall_now().micros - record.time.micros < 60'000'000);
+    (record.stream == LogStream::kStdout ? out : err).push_back(record.text);
+  }
+  CHECK(out == std::vector<std::string>{"one", std::string("\0two", 4), "last"});
+  CHECK(err == std::vector<std::string>{"err"});
+}
+
+TEST_CASE("byte by byte writes and a line of a megabyte arrive", "[supervisor]") {
+  Task task(python("import os\n"
+                   "for c in b'slow line\\n': os.write(1, bytes([c]))\n"
+                   "os.write(1, b'x' * 1000000 + b'\\nend\\n')"));
+  task.end();
+  const auto lines = task.texts();
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == "slow line");
+  CHECK(lines[1].size() <= kLineBytes);
+  CHECK(lines[2] == "end");
+}
+
+TEST_CASE("a daemon that leaves its session and ignores signals ends with the task", "[supervisor]") {
+  Task task(python("import os, signal, sys, time\n"
+                   "if os.fork() == 0:\n"
+                   "  os.setsid()\n"
+                   "  for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)\n"
+                   "  if os.fork() == 0:\n"
+                   "    print('daemon', flush=True)\n"
+                   "    time.sleep(1000)\n"
+                   "  os._exit(0)\n"
+                   "os.wait()\n"
+                   "sys.exit(3)\n"));
+  const MonoTime begun = mono_now();
+  CHECK(task.end().status == ExitStatus{3, 0});
+  CHECK(mono_now() - begun < 5s);
+}
+
+TEST_CASE("SIGTERM to the supervisor lets the task end by itself", "[supervisor]") {
+  Task task(shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.05; done"), 10s);
+  task.wait_for_line("up");
+  need(task.child->signal(SIGTERM));
+  CHECK(task.end().status == ExitStatus{9, 0});
+  task.wait_for_line("bye");
+}
+
+TEST_CASE("a task that ignores SIGTERM is killed after the grace, with all its children", "[supervisor]") {
+  Task task(shell("trap '' TERM; (trap '' TERM; sleep 1000) & echo up; wait; sleep 1000"), 300ms);
+  task.wait_for_line("up");
+  const MonoTime asked = mono_now();
+  need(task.child->signal(SIGTERM));
+  CHECK(task.end().status == ExitStatus{0, SIGKILL});
+  CHECK(mono_now() - asked >= 300ms);
+  CHECK(mono_now() - asked < 5s);
+}
+
+TEST_CASE("a supervisor that is killed takes the task with it; what is left can be found and killed", "[supervisor]") {
+  Task task(shell("(setsid sleep 1000 &) ; echo up; sleep 1000"));
+  task.wait_for_line("up");
+  need(task.child->signal(SIGKILL));
+  REQUIRE(task.child->wait(10s) == ExitStatus{0, SIGKILL});
+  CHECK(kill_with_environment(task.mark, 10s));
+  CHECK(with_environment(task.mark).empty());
+  CHECK(task.at.read_exit().error().code == Code::kNotFound);
+}
+
+TEST_CASE("a supervisor can be found again by pid and start time, and by nothing else", "[supervisor]") {
+  Task task(shell("echo up; sleep 1000"));
+  task.wait_for_line("up");
+  const ProcessId known = need(task.at.read_supervisor());
+  CHECK(known.pid == task.child->pid());
+  CHECK(open_process(known));
+  CHECK_FALSE(open_process({known.pid, known.start + 1}));
+  need(task.child->signal(SIGTERM));
+  task.end();
+  CHECK_FALSE(open_process(known));
+}
+
+TEST_CASE("who holds the output open beyond the task is not waited for", "[supervisor]") {
+  Task task(shell("echo up; while :; do sleep 0.05; done"));
+  task.wait_for_line("up");
+  // A stranger, no child of the task, opens the task's end of the pipe.
+  const pid_t main = descendants(task.child->pid()).at(0);
+  const UniqueFd held(::open(("/proc/" + std::to_string(main) + "/fd/1").c_str(), O_WRONLY | O_CLOEXEC));
+  REQUIRE(held);
+  need(task.child->signal(SIGTERM));
+  CHECK(task.end().status == ExitStatus{0, SIGTERM});
+}
+
+TEST_CASE("a spec survives its file byte for byte", "[supervisor]") {
+  const TemporaryDirectory dir = need(TemporaryDirectory::create());
+  const TaskDir at(dir.path());
+  const TaskSpec spec{.argv = {"a b", "\xff"}, .env = {"X=\n\r=;"}, .cwd = "/x", .attaches = true, .grace = 3s};
+  need(at.write_spec(spec));
+  const TaskSpec back = need(at.read_spec());
+  CHECK(back.argv == spec.argv);
+  CHECK(back.env == spec.env);
+  CHECK(back.cwd == spec.cwd);
+  CHECK(back.attaches);
+  CHECK(back.grace == spec.grace);
+}

@@ -1,0 +1,179 @@
+// Owns `det experiment create` on the real program: what is checked, sent, printed, and how it ends.
+#include <catch2/catch.hpp>
+
+#include "base/archive.h"
+#include "base/text.h"
+#include "det/status.pb.h"
+#include "fake_master.h"
+
+namespace det::cli::test {
+namespace {
+
+constexpr const char* kGood = "name: x\nentrypoint: run\nsearcher: {name: single, metric: loss}\n";
+
+struct Project {
+  explicit Project(const std::string& config)
+      : home(TemporaryDirectory::create().value()), dir(home.path() + "/mnist") {
+    REQUIRE(make_directories(dir));
+    REQUIRE(write_file_atomic(dir + "/const.yaml", config));
+    REQUIRE(write_file_atomic(dir + "/model_def.cpp", std::string(2000, 'x')));
+  }
+  TemporaryDirectory home;
+  std::string dir;
+};
+
+v1::LogEntry line(int id, const std::string& text) {
+  v1::LogEntry entry;
+  entry.set_id(std::to_string(id));
+  entry.set_message("[t] || INFO: " + text);
+  return entry;
+}
+
+v1::Experiment experiment(v1::State state) {
+  v1::Experiment made;
+  made.set_id(1);
+  made.set_state(state);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("create sends the configuration and the directory and prints what the seed shows") {
+  FakeMaster master;
+  const Project project(kGood);
+  const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
+  CHECK(done.err == "warning: be careful\n");
+  CHECK(done.out ==
+        "Preparing files (../mnist) to send to master... 2.0KB and 2 files\n"
+        "Created experiment 1\n"
+        "Activated experiment 1\n");
+  CHECK(done.status.code == 0);
+  REQUIRE(master.world.created.size() == 1);
+  const v1::CreateExperimentRequest& sent = master.world.created.front();
+  CHECK(sent.config() == kGood);
+  CHECK(sent.config_name() == "const.yaml");
+  CHECK(sent.activate());
+  CHECK(sent.request_id().size() == 36);
+  const auto files = check_archive(master.world.archives.front());
+  REQUIRE(files);
+  CHECK(files->size() == 2);
+}
+
+TEST_CASE("create --paused does not activate; --config changes what is sent") {
+  FakeMaster master;
+  const Project project(kGood);
+  const auto done = master.det(
+      {"e", "create", "--config", "max_restarts=1", "--config", "data.dir=/x", "--paused", "const.yaml", "."},
+      project.dir);
+  CHECK(done.status.code == 0);
+  CHECK(done.out.find("Activated") == std::string::npos);
+  REQUIRE(master.world.created.size() == 1);
+  CHECK_FALSE(master.world.created.front().activate());
+  const std::string config = master.world.created.front().config();
+  CHECK(config.find("max_restarts: 1\n") != std::string::npos);
+  CHECK(config.find("data:\n  dir: /x\n") != std::string::npos);
+}
+
+TEST_CASE("a wrong configuration is told whole, with code 2, and nothing is sent") {
+  FakeMaster master;
+  const Project project(
+      "name: x\nentrypoint: run\nhyperparameterz: {}\nmax_restarts: -1\nsearcher: {name: single}\n");
+  const auto done =
+      master.det({"experiment", "create", "const.yaml", ".", "--config", "debug=5"}, project.dir, "");
+  CHECK(done.status.code == 2);
+  CHECK(done.out.empty());
+  for (const char* part : {"const.yaml:3:1 ", "hyperparameterz", "E-CFG-UNKNOWN",
+                           "did you mean \"hyperparameters\"?", "const.yaml:4:15 ", "E-CFG-RANGE",
+                           "const.yaml:5:11 ", "searcher.metric", "E-CFG-MISSING", "command line "}) {
+    INFO(part << " in\n" << done.err);
+    CHECK(done.err.find(part) != std::string::npos);
+  }
+  CHECK(split(done.err, '\n').size() == 5);
+  CHECK(master.world.created.empty());
+}
+
+TEST_CASE("what the master refuses is told as its own problems, with code 2") {
+  FakeMaster master;
+  v1::Problems problems;
+  v1::Problem& problem = *problems.add_problems();
+  problem.set_code("E-CFG-REF");
+  problem.set_path("resources.resource_pool");
+  problem.set_message("no such pool; there is: default");
+  problem.set_file("const.yaml");
+  problem.set_line(4);
+  problem.set_column(2);
+  google::rpc::Status status;
+  status.set_code(3);
+  status.add_details()->PackFrom(problems);
+  master.world.refuse_create = {grpc::StatusCode::INVALID_ARGUMENT, "refused", status.SerializeAsString()};
+  const Project project(kGood);
+  const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
+  CHECK(done.status.code == 2);
+  CHECK(done.err == "const.yaml:4:2  resources.resource_pool  E-CFG-REF  no such pool; there is: default\n");
+}
+
+TEST_CASE("an upload whose answer was lost is repeated with the same request id") {
+  FakeMaster master;
+  master.world.uploads_lost = 2;
+  const Project project(kGood);
+  const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
+  CHECK(done.status.code == 0);
+  REQUIRE(master.world.created.size() == 3);
+  CHECK(master.world.created[0].request_id() == master.world.created[2].request_id());
+}
+
+TEST_CASE("a context of several chunks arrives whole") {
+  FakeMaster master;
+  const Project project(kGood);
+  std::string noise;  // does not compress
+  for (std::uint64_t i = 0, x = 1; i < 400'000; ++i) {
+    x = x * 6364136223846793005U + 1442695040888963407U;
+    noise.append(reinterpret_cast<const char*>(&x), 8);
+  }
+  REQUIRE(write_file_atomic(project.dir + "/data.bin", noise));
+  const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
+  CHECK(done.status.code == 0);
+  REQUIRE(master.world.archives.size() == 1);
+  const auto entries = read_archive(master.world.archives.front());
+  REQUIRE(entries);
+  bool found = false;
+  for (const ArchiveEntry& entry : *entries)
+    found = found || (entry.path == "data.bin" && entry.content == noise);
+  CHECK(found);
+}
+
+TEST_CASE("-f prints the log, goes on after the master was away, and ends as the experiment ended") {
+  for (const auto& [state, code] : {std::pair(v1::STATE_COMPLETED, 0), std::pair(v1::STATE_ERROR, 1)}) {
+    FakeMaster master;
+    v1::Trial trial;
+    trial.set_id(7);
+    master.world.trials = {trial};
+    master.world.experiments[1] = experiment(state);
+    master.world.log = {line(10, "first"), line(11, "second"), line(12, "third")};
+    master.world.log_cut_after = 2;
+    const Project project(kGood);
+    const auto done = master.det({"experiment", "create", "const.yaml", ".", "-f"}, project.dir);
+    CHECK(done.status.code == code);
+    const std::string expected =
+        "Waiting for first trial to begin...\n"
+        "Following first trial with ID 7\n"
+        "[t] || INFO: first\n"
+        "[t] || INFO: second\n"
+        "[t] || INFO: third\n";
+    INFO(done.out << done.err);
+    CHECK(done.out.find(expected) != std::string::npos);
+    REQUIRE(master.world.log_requests.size() == 2);
+    CHECK(master.world.log_requests[1].after_id() == 11);
+  }
+}
+
+TEST_CASE("-f of an experiment that ended without a trial ends too") {
+  FakeMaster master;
+  master.world.experiments[1] = experiment(v1::STATE_CANCELED);
+  const Project project(kGood);
+  const auto done = master.det({"experiment", "create", "const.yaml", ".", "-f"}, project.dir);
+  CHECK(done.status.code == 1);
+  CHECK(done.out.find("Experiment 1 is CANCELED\n") != std::string::npos);
+}
+
+}  // namespace det::cli::test

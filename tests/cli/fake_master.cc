@@ -1,0 +1,265 @@
+#include "fake_master.h"
+
+#include <catch2/catch.hpp>
+
+namespace det::cli::test {
+namespace {
+
+using grpc::ServerContext;
+using grpc::Status;
+
+Status check_token(const ServerContext& context) {
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  if (begin != end && begin->second == "Bearer token-of-admin") return Status::OK;
+  return {grpc::StatusCode::UNAUTHENTICATED, "the session has ended"};
+}
+#define NEEDS_TOKEN(context) \
+  if (const Status token_status = check_token(*(context)); !token_status.ok()) return token_status
+
+/// Fills in the page that was asked for.
+template <typename List, typename Request, typename Target>
+void page(const List& all, const Request& request, Target* target, v1::Pagination* pagination) {
+  const int total = static_cast<int>(all.size()), begin = std::min(request.offset(), total);
+  const int end = request.limit() > 0 ? std::min(begin + request.limit(), total) : total;
+  for (int i = begin; i < end; ++i) *target->Add() = all[static_cast<std::size_t>(i)];
+  pagination->set_start_index(begin);
+  pagination->set_end_index(end);
+  pagination->set_total(total);
+}
+
+Status missing(const std::string& what) { return {grpc::StatusCode::NOT_FOUND, what + " not found"}; }
+
+struct Auth : v1::AuthService::Service {
+  Status Login(ServerContext*, const v1::LoginRequest* request, v1::LoginResponse* response) override {
+    if (request->username() != "admin" || request->password() != "secret password")
+      return {grpc::StatusCode::UNAUTHENTICATED, "wrong user name or password"};
+    response->set_token("token-of-admin");
+    response->mutable_user()->set_username("admin");
+    return Status::OK;
+  }
+  Status Logout(ServerContext* context, const v1::LogoutRequest*, v1::LogoutResponse*) override {
+    NEEDS_TOKEN(context);
+    return Status::OK;
+  }
+  Status CurrentUser(ServerContext* context, const v1::CurrentUserRequest*,
+                     v1::CurrentUserResponse* response) override {
+    NEEDS_TOKEN(context);
+    response->mutable_user()->set_username("admin");
+    return Status::OK;
+  }
+};
+
+struct Cluster : v1::ClusterService::Service {
+  explicit Cluster(World& w) : world(w) {}
+  Status GetMaster(ServerContext*, const v1::GetMasterRequest*, v1::GetMasterResponse* response) override {
+    response->set_version("9.9.9");
+    response->set_cluster_id("cluster-1");
+    return Status::OK;
+  }
+  Status GetAgents(ServerContext* context, const v1::GetAgentsRequest*,
+                   v1::GetAgentsResponse* response) override {
+    NEEDS_TOKEN(context);
+    for (const v1::Agent& agent : world.agents) *response->add_agents() = agent;
+    return Status::OK;
+  }
+  World& world;
+};
+
+struct Experiments : v1::ExperimentService::Service {
+  explicit Experiments(World& w) : world(w) {}
+
+  Status UploadExperiment(ServerContext* context, grpc::ServerReader<v1::UploadExperimentRequest>* reader,
+                          v1::CreateExperimentResponse* response) override {
+    NEEDS_TOKEN(context);
+    v1::UploadExperimentRequest part;
+    v1::CreateExperimentRequest create;
+    std::string archive;
+    while (reader->Read(&part)) {
+      if (part.has_create()) create = part.create();
+      if (part.chunk().size() > 1 << 20) return {grpc::StatusCode::INVALID_ARGUMENT, "too large a chunk"};
+      archive += part.chunk();
+    }
+    world.created.push_back(create);
+    world.archives.push_back(archive);
+    if (!world.refuse_create.ok()) return world.refuse_create;
+    if (world.uploads_lost-- > 0) return {grpc::StatusCode::UNAVAILABLE, "the answer was lost"};
+    response->mutable_experiment()->set_id(1);
+    response->add_warnings("be careful");
+    return Status::OK;
+  }
+  Status GetExperiments(ServerContext* context, const v1::GetExperimentsRequest* request,
+                        v1::GetExperimentsResponse* response) override {
+    NEEDS_TOKEN(context);
+    std::vector<v1::Experiment> all;
+    for (const auto& [id, experiment] : world.experiments) all.push_back(experiment);
+    page(all, *request, response->mutable_experiments(), response->mutable_pagination());
+    return Status::OK;
+  }
+  Status GetExperiment(ServerContext* context, const v1::GetExperimentRequest* request,
+                       v1::GetExperimentResponse* response) override {
+    NEEDS_TOKEN(context);
+    const auto found = world.experiments.find(request->experiment_id());
+    if (found == world.experiments.end()) return missing("experiment");
+    *response->mutable_experiment() = found->second;
+    return Status::OK;
+  }
+  Status GetExperimentTrials(ServerContext* context, const v1::GetExperimentTrialsRequest* request,
+                             v1::GetExperimentTrialsResponse* response) override {
+    NEEDS_TOKEN(context);
+    page(world.trials, *request, response->mutable_trials(), response->mutable_pagination());
+    return Status::OK;
+  }
+  Status GetExperimentCheckpoints(ServerContext* context, const v1::GetExperimentCheckpointsRequest* request,
+                                  v1::GetExperimentCheckpointsResponse* response) override {
+    NEEDS_TOKEN(context);
+    page(world.checkpoints, *request, response->mutable_checkpoints(), response->mutable_pagination());
+    return Status::OK;
+  }
+  Status GetModelDef(ServerContext* context, const v1::GetModelDefRequest*,
+                     v1::GetModelDefResponse* response) override {
+    NEEDS_TOKEN(context);
+    response->set_b64_tgz("aGVsbG8=");
+    return Status::OK;
+  }
+  Status act(const char* word, ServerContext* context, const v1::ExperimentActionRequest* request) {
+    NEEDS_TOKEN(context);
+    if (!world.experiments.contains(request->id())) return missing("experiment");
+    world.actions.push_back(std::string(word) + " " + std::to_string(request->id()));
+    return Status::OK;
+  }
+  using Request = v1::ExperimentActionRequest;
+  using Response = v1::ExperimentActionResponse;
+  Status ActivateExperiment(ServerContext* c, const Request* r, Response*) override {
+    return act("activate", c, r);
+  }
+  Status PauseExperiment(ServerContext* c, const Request* r, Response*) override {
+    return act("pause", c, r);
+  }
+  Status CancelExperiment(ServerContext* c, const Request* r, Response*) override {
+    return act("cancel", c, r);
+  }
+  Status KillExperiment(ServerContext* c, const Request* r, Response*) override { return act("kill", c, r); }
+  World& world;
+};
+
+struct Trials : v1::TrialService::Service {
+  explicit Trials(World& w) : world(w) {}
+  Status GetTrial(ServerContext* context, const v1::GetTrialRequest* request,
+                  v1::GetTrialResponse* response) override {
+    NEEDS_TOKEN(context);
+    for (const v1::Trial& trial : world.trials) {
+      if (trial.id() == request->trial_id()) *response->mutable_trial() = trial;
+    }
+    return response->has_trial() ? Status::OK : missing("trial");
+  }
+  Status GetTrialWorkloads(ServerContext* context, const v1::GetTrialWorkloadsRequest* request,
+                           v1::GetTrialWorkloadsResponse* response) override {
+    NEEDS_TOKEN(context);
+    page(world.workloads, *request, response->mutable_workloads(), response->mutable_pagination());
+    return Status::OK;
+  }
+  Status GetTrialCheckpoints(ServerContext* context, const v1::GetTrialCheckpointsRequest* request,
+                             v1::GetTrialCheckpointsResponse* response) override {
+    NEEDS_TOKEN(context);
+    page(world.checkpoints, *request, response->mutable_checkpoints(), response->mutable_pagination());
+    return Status::OK;
+  }
+  Status KillTrial(ServerContext* context, const v1::KillTrialRequest* request,
+                   v1::KillTrialResponse*) override {
+    NEEDS_TOKEN(context);
+    world.actions.push_back("kill trial " + std::to_string(request->id()));
+    return Status::OK;
+  }
+  World& world;
+};
+
+struct Logs : v1::LogService::Service {
+  explicit Logs(World& w) : world(w) {}
+  Status TrialLogs(ServerContext* context, const v1::TrialLogsRequest* request,
+                   grpc::ServerWriter<v1::LogEntry>* writer) override {
+    NEEDS_TOKEN(context);
+    world.log_requests.push_back(*request);
+    std::vector<v1::LogEntry> entries;
+    for (const v1::LogEntry& entry : world.log) {
+      if (std::stoll(entry.id()) > request->after_id()) entries.push_back(entry);
+    }
+    if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(entries.begin(), entries.end());
+    if (request->limit() > 0 && static_cast<int>(entries.size()) > request->limit())
+      entries.resize(static_cast<std::size_t>(request->limit()));
+    const bool cut = world.log_cut_after >= 0 && world.log_requests.size() == 1;
+    if (cut && static_cast<int>(entries.size()) > world.log_cut_after)
+      entries.resize(static_cast<std::size_t>(world.log_cut_after));
+    for (const v1::LogEntry& entry : entries) writer->Write(entry);
+    return cut ? Status(grpc::StatusCode::UNAVAILABLE, "going down") : Status::OK;
+  }
+  World& world;
+};
+
+struct Checkpoints : v1::CheckpointService::Service {
+  explicit Checkpoints(World& w) : world(w) {}
+  Status GetCheckpoint(ServerContext* context, const v1::GetCheckpointRequest* request,
+                       v1::GetCheckpointResponse* response) override {
+    NEEDS_TOKEN(context);
+    for (const v1::Checkpoint& checkpoint : world.checkpoints) {
+      if (checkpoint.uuid() == request->checkpoint_uuid()) *response->mutable_checkpoint() = checkpoint;
+    }
+    return response->has_checkpoint() ? Status::OK : missing("checkpoint");
+  }
+  Status DownloadCheckpoint(ServerContext* context, const v1::DownloadCheckpointRequest* request,
+                            grpc::ServerWriter<v1::DownloadCheckpointResponse>* writer) override {
+    NEEDS_TOKEN(context);
+    const std::string& bytes = world.checkpoint_archives[request->checkpoint_uuid()];
+    for (std::size_t at = 0; at < bytes.size(); at += 100) {
+      v1::DownloadCheckpointResponse part;
+      part.set_chunk(bytes.substr(at, 100));
+      writer->Write(part);
+    }
+    return Status::OK;
+  }
+  World& world;
+};
+
+}  // namespace
+
+struct FakeMaster::Services {
+  explicit Services(World& world)
+      : cluster(world), experiments(world), trials(world), logs(world), checkpoints(world) {}
+  Auth auth;
+  Cluster cluster;
+  Experiments experiments;
+  Trials trials;
+  Logs logs;
+  Checkpoints checkpoints;
+};
+
+FakeMaster::FakeMaster()
+    : services_(std::make_unique<Services>(world)), home_(TemporaryDirectory::create("det-cli").value()) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+  for (grpc::Service* service :
+       std::initializer_list<grpc::Service*>{&services_->auth, &services_->cluster, &services_->experiments,
+                                             &services_->trials, &services_->logs, &services_->checkpoints})
+    builder.RegisterService(service);
+  server_ = builder.BuildAndStart();
+  REQUIRE(server_);
+}
+
+FakeMaster::~FakeMaster() { server_->Shutdown(); }
+
+ProcessResult FakeMaster::det(std::vector<std::string> arguments, const std::string& cwd,
+                              const std::string& token, const std::string& input) const {
+  arguments.insert(arguments.begin(), DET_BUILD_DIR "/bin/det");
+  ProcessOptions options;
+  options.argv = std::move(arguments);
+  options.cwd = cwd.empty() ? home_.path() : cwd;
+  options.env = environment_with({"DET_MASTER=" + url(), "XDG_CONFIG_HOME=" + config_home(),
+                                  "DETERMINED_MASTER", "DET_MASTER_ADDR", "DET_USER", "DET_PASS",
+                                  token.empty() ? "DET_USER_TOKEN" : "DET_USER_TOKEN=" + token});
+  auto result = run_process(options, {.timeout = std::chrono::seconds(30)}, input);
+  INFO((result ? "" : result.error().message));
+  REQUIRE(result);
+  CHECK_FALSE(result->timed_out);
+  return *result;
+}
+
+}  // namespace det::cli::test

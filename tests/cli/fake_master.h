@@ -1,0 +1,65 @@
+// Owns a master that lives in the test: real gRPC on a free port, answers set by the test, requests kept for
+// it.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "det/v1/auth.grpc.pb.h"
+#include "det/v1/checkpoint.grpc.pb.h"
+#include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/log.grpc.pb.h"
+#include "det/v1/trial.grpc.pb.h"
+
+namespace det::cli::test {
+
+/// Set before det runs, read after it has ended: no two threads touch it at once.
+struct World {
+  std::map<int, v1::Experiment> experiments;
+  std::vector<v1::Trial> trials;
+  std::vector<v1::WorkloadContainer> workloads;
+  std::vector<v1::Checkpoint> checkpoints;
+  std::vector<v1::LogEntry> log;
+  std::map<std::string, std::string> checkpoint_archives;  ///< uuid → tar.gz
+  std::vector<v1::Agent> agents;
+  grpc::Status refuse_create;  ///< when not OK, the answer to an upload
+  int uploads_lost = 0;        ///< so many uploads are stored, but answered UNAVAILABLE
+  int log_cut_after = -1;      ///< the first log stream ends UNAVAILABLE after so many entries
+
+  std::vector<v1::CreateExperimentRequest> created;  ///< what came with uploads
+  std::vector<std::string> archives;                 ///< likewise
+  std::vector<v1::TrialLogsRequest> log_requests;
+  std::vector<std::string> actions;  ///< "pause 1"
+};
+
+/// The user is "admin" with password "secret password"; every call but Login and GetMaster wants the token.
+class FakeMaster {
+ public:
+  FakeMaster();
+  ~FakeMaster();
+  World world;
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+  /// Runs the real det program against this master, as a user who has logged in unless `token` is "".
+  ProcessResult det(std::vector<std::string> arguments, const std::string& cwd = "",
+                    const std::string& token = "token-of-admin", const std::string& input = "") const;
+  /// Where det keeps its logins.
+  std::string config_home() const { return home_.path() + "/config"; }
+
+ private:
+  struct Services;
+  std::unique_ptr<Services> services_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  TemporaryDirectory home_;
+};
+
+}  // namespace det::cli::test

@@ -1,0 +1,247 @@
+// Owns lists, descriptions, logs, steering and downloads on the real program.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/archive.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "fake_master.h"
+
+namespace det::cli::test {
+namespace {
+
+v1::Experiment experiment(int id, v1::State state) {
+  v1::Experiment made;
+  made.set_id(id);
+  made.set_name("mnist");
+  made.set_username("admin");
+  made.set_state(state);
+  made.mutable_progress()->set_value(0.5);
+  made.mutable_start_time()->set_seconds(1646187318);
+  made.set_resource_pool("default");
+  auto& fields = *made.mutable_config()->mutable_fields();
+  (*fields["searcher"].mutable_struct_value()->mutable_fields())["smaller_is_better"].set_bool_value(false);
+  fields["max_restarts"].set_number_value(5);
+  return made;
+}
+
+v1::Checkpoint checkpoint(const std::string& uuid, double metric, int steps) {
+  v1::Checkpoint made;
+  made.set_uuid(uuid);
+  made.set_state(v1::Checkpoint::STATE_COMPLETED);
+  made.set_steps_completed(steps);
+  made.mutable_training()->mutable_searcher_metric()->set_value(metric);
+  made.mutable_training()->mutable_trial_id()->set_value(3);
+  (*made.mutable_resources())["state_dict.pth"] = 2048;
+  return made;
+}
+
+v1::WorkloadContainer training(int batches, double loss) {
+  v1::WorkloadContainer made;
+  made.mutable_training()->set_total_batches(batches);
+  auto& fields = *made.mutable_training()->mutable_metrics()->mutable_avg_metrics()->mutable_fields();
+  fields["loss"].set_number_value(loss);
+  return made;
+}
+
+void fill(World& world) {
+  world.experiments[1] = experiment(1, v1::STATE_COMPLETED);
+  world.experiments[2] = experiment(2, v1::STATE_RUNNING);
+  v1::Trial trial;
+  trial.set_id(3);
+  trial.set_experiment_id(1);
+  trial.set_state(v1::STATE_COMPLETED);
+  trial.set_latest_checkpoint_uuid("aaaa");
+  (*trial.mutable_hparams()->mutable_fields())["lr"].set_number_value(0.1);
+  world.trials = {trial};
+  world.workloads = {training(100, 0.5), training(200, 0.25)};
+  world.checkpoints = {checkpoint("aaaa", 0.8, 100), checkpoint("bbbb", 0.9, 200)};
+  for (int i = 1; i <= 5; ++i) {
+    v1::LogEntry entry;
+    entry.set_id(std::to_string(i));
+    entry.set_message("line " + std::to_string(i));
+    world.log.push_back(entry);
+  }
+}
+
+Json json_of(const ProcessResult& done) {
+  INFO(done.err);
+  REQUIRE(done.status.code == 0);
+  auto json = parse_json(done.out);
+  REQUIRE(json);
+  return *json;
+}
+
+}  // namespace
+
+TEST_CASE("experiment list is a table, CSV or JSON; a noun alone lists") {
+  FakeMaster master;
+  fill(master.world);
+  const auto table = master.det({"experiment"});
+  CHECK(table.status.code == 0);
+  const auto lines = split(table.out, '\n');
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].starts_with(" ID | Owner | Name  | Parent ID | State     | Progress | Started"));
+  CHECK(lines[2].find("COMPLETED |    50.0% | 2022-03-02 02:15:18+0000 | N/A") != std::string::npos);
+  const auto csv = split(master.det({"e", "ls", "--csv"}).out, '\n');
+  CHECK(csv[0] == "ID,Owner,Name,Parent ID,State,Progress,Started,Ended,Resource Pool\r");
+  CHECK(csv[2] == "2,admin,mnist,,RUNNING,50.0%,2022-03-02 02:15:18+0000,N/A,default\r");
+  const Json json = json_of(master.det({"e", "list", "--json"}));
+  REQUIRE(json.size() == 2);
+  CHECK(json[0]["state"] == "STATE_COMPLETED");
+}
+
+TEST_CASE("lists are read page by page to their end, or one page when asked") {
+  FakeMaster master;
+  for (int id = 1; id <= 25; ++id) master.world.experiments[id] = experiment(id, v1::STATE_COMPLETED);
+  CHECK(json_of(master.det({"e", "list", "--json", "--limit", "10"})).size() == 25);
+  CHECK(
+      json_of(master.det({"e", "list", "--json", "--limit", "10", "--offset", "5", "--pages", "1"})).size() ==
+      10);
+}
+
+TEST_CASE("experiment describe --json is the experiment with its trials") {
+  FakeMaster master;
+  fill(master.world);
+  const Json one = json_of(master.det({"experiment", "describe", "1", "--json"}));
+  CHECK(one["id"] == 1);
+  CHECK(one["state"] == "STATE_COMPLETED");
+  REQUIRE(one["trials"].size() == 1);
+  CHECK(one["trials"][0]["hparams"]["lr"] == 0.1);
+  const Json two = json_of(master.det({"experiment", "describe", "1,2", "--json"}));
+  CHECK(two.size() == 2);
+  const std::string text = master.det({"experiment", "describe", "1", "--metrics"}).out;
+  CHECK(text.find("loss=0.25") != std::string::npos);
+}
+
+TEST_CASE("trial describe --metrics --json is the trial with its workloads") {
+  FakeMaster master;
+  fill(master.world);
+  const Json trial = json_of(master.det({"trial", "describe", "3", "--metrics", "--json"}));
+  CHECK(trial["latestCheckpointUuid"] == "aaaa");
+  CHECK(trial["restarts"] == 0);
+  REQUIRE(trial["workloads"].size() == 2);
+  CHECK(trial["workloads"][1]["training"]["totalBatches"] == 200);
+  CHECK(trial["workloads"][1]["training"]["metrics"]["avgMetrics"]["loss"] == 0.25);
+}
+
+TEST_CASE("verbs that steer say what was done") {
+  FakeMaster master;
+  fill(master.world);
+  CHECK(master.det({"e", "pause", "1"}).out == "Paused experiment 1\n");
+  CHECK(master.det({"e", "unpause", "1"}).out == "Activated experiment 1\n");
+  CHECK(master.det({"e", "cancel", "1"}).out == "Canceled experiment 1\n");
+  CHECK(master.det({"e", "kill", "1"}).out == "Killed experiment 1\n");
+  CHECK(master.det({"t", "kill", "3"}).out == "Killed trial 3\n");
+  CHECK(master.world.actions ==
+        std::vector<std::string>{"pause 1", "activate 1", "cancel 1", "kill 1", "kill trial 3"});
+}
+
+TEST_CASE("logs: all, the first, the last, filtered") {
+  FakeMaster master;
+  fill(master.world);
+  CHECK(master.det({"trial", "logs", "3"}).out == "line 1\nline 2\nline 3\nline 4\nline 5\n");
+  CHECK(master.det({"experiment", "logs", "1", "--head", "2"}).out == "line 1\nline 2\n");
+  CHECK(master.det({"trial", "logs", "3", "--tail", "2"}).out == "line 4\nline 5\n");
+  CHECK(master.det({"trial", "logs", "3", "--tail", "2", "-f"}).out == "line 4\nline 5\n");
+  CHECK(master.det({"trial", "logs", "3", "-f", "--json"}).out.starts_with("{\"id\":\"1\""));
+  master.world.log_requests.clear();
+  master.det({"trial", "logs", "3", "--level", "warning", "--rank-id", "1", "--rank-id", "2", "--stdtype",
+              "stderr", "--timestamp-after", "2022-03-02T02:15:18Z"});
+  REQUIRE(master.world.log_requests.size() == 1);
+  const v1::TrialLogsRequest& request = master.world.log_requests.front();
+  CHECK(request.levels_size() == 3);
+  CHECK(request.rank_ids_size() == 2);
+  CHECK(request.stdtypes(0) == "stderr");
+  CHECK(request.timestamp_after().seconds() == 1646187318);
+  CHECK(master.det({"trial", "logs", "3", "--timestamp-after", "yesterday"}).status.code == 2);
+}
+
+TEST_CASE("wait ends with the experiment, 0 only when it has completed") {
+  FakeMaster master;
+  fill(master.world);
+  master.world.experiments[4] = experiment(4, v1::STATE_ERROR);
+  CHECK(master.det({"experiment", "wait", "1"}).status.code == 0);
+  CHECK(master.det({"experiment", "wait", "4"}).status.code == 1);
+  CHECK(master.det({"experiment", "wait", "9"}).status.code == 1);
+}
+
+TEST_CASE("checkpoints are listed, best first when asked, and come down whole") {
+  FakeMaster master;
+  fill(master.world);
+  const Json best = json_of(master.det({"experiment", "lc", "1", "--best", "1", "--json"}));
+  REQUIRE(best.size() == 1);
+  CHECK(best[0]["uuid"] == "bbbb");
+  CHECK(master.det({"checkpoint", "list", "1"}).out.find("1 files, 2.0KB") != std::string::npos);
+  for (const char* uuid : {"aaaa", "bbbb"}) {
+    master.world.checkpoint_archives[uuid] =
+        pack_entries({{"state_dict.pth", std::string(2000, uuid[0])}, {"manifest.json", "{}"}}).value();
+  }
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  const auto content = [&](const std::string& path) {
+    return read_file(home->path() + "/" + path).value_or("nothing").substr(0, 1);
+  };
+  CHECK(master.det({"checkpoint", "download", "aaaa", "-o", "one"}, home->path()).status.code == 0);
+  CHECK(content("one/state_dict.pth") == "a");
+  CHECK(master.det({"checkpoint", "download", "aaaa", "-o", "one"}, home->path()).status.code != 0);
+  CHECK(master.det({"trial", "download", "3", "-q"}, home->path()).out == "checkpoints/aaaa\n");
+  CHECK(master.det({"trial", "download", "3", "--best", "-o", "two"}, home->path()).status.code == 0);
+  CHECK(content("two/state_dict.pth") == "b");
+  CHECK(
+      master.det({"experiment", "download", "1", "-o", "three", "--top-n", "2"}, home->path()).status.code ==
+      0);
+  CHECK(content("three/aaaa/state_dict.pth") == "a");
+  CHECK(content("three/bbbb/state_dict.pth") == "b");
+  CHECK(master.det({"checkpoint", "download", "nope"}, home->path()).status.code == 1);
+}
+
+TEST_CASE("an archive that would leave its directory is refused and leaves nothing") {
+  FakeMaster master;
+  fill(master.world);
+  master.world.checkpoint_archives["aaaa"] = "this is no archive";
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  CHECK(master.det({"checkpoint", "download", "aaaa", "-o", "one"}, home->path()).status.code != 0);
+  CHECK_FALSE(path_exists(home->path() + "/one/state_dict.pth"));
+}
+
+TEST_CASE("config is YAML; the model directory comes as it was sent") {
+  FakeMaster master;
+  fill(master.world);
+  CHECK(master.det({"experiment", "config", "1"}).out.find("max_restarts: 5\n") != std::string::npos);
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  CHECK(master.det({"e", "download-model-def", "1"}, home->path()).status.code == 0);
+  CHECK(read_file(home->path() + "/experiment_1_model_def.tgz").value_or("") == "hello");
+}
+
+TEST_CASE("agents and slots") {
+  FakeMaster master;
+  v1::Agent agent;
+  agent.set_id("a1");
+  agent.set_connected(true);
+  agent.add_resource_pools("default");
+  for (const char* id : {"0", "10", "2"}) {
+    v1::Slot slot;
+    slot.set_id(id);
+    slot.set_enabled(true);
+    slot.mutable_device()->set_type(v1::Device::TYPE_CUDA);
+    (*agent.mutable_slots())[id] = slot;
+  }
+  (*agent.mutable_slots())["2"].mutable_container()->set_id("1.uuid.1");
+  (*agent.mutable_slots())["2"].mutable_container()->set_trial_id(3);
+  master.world.agents = {agent};
+  const Json agents = json_of(master.det({"agent", "list", "--json"}));
+  REQUIRE(agents.size() == 1);
+  CHECK(agents[0]["id"] == "a1");
+  CHECK(agents[0]["connected"] == true);
+  CHECK(json_of(master.det({"slot", "list", "--json"})).size() == 3);
+  const auto lines = split(master.det({"slot", "list", "--csv"}).out, '\n');
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[1] == "a1,default,0,True,False,FREE,,cuda,\r");
+  CHECK(lines[2] == "a1,default,2,True,False,1.uuid.1,Trial 3,cuda,\r");
+  CHECK(lines[3].starts_with("a1,default,10,"));
+}
+
+}  // namespace det::cli::test

@@ -1,0 +1,61 @@
+// Owns how results look.
+#include "cli/print.h"
+
+#include <catch2/catch.hpp>
+
+#include "cli/progress.h"
+
+namespace det::cli::test {
+
+TEST_CASE("a table aligns its columns, numbers to the right") {
+  const Table table{{"ID", "Name"}, {{"1", "a"}, {"12", "longer name"}, {"3", "größe"}}};
+  CHECK(to_text(table) ==
+        " ID | Name\n"
+        "----+-------------\n"
+        "  1 | a\n"
+        " 12 | longer name\n"
+        "  3 | größe\n");
+}
+
+TEST_CASE("an empty table is its head") {
+  CHECK(to_text({{"ID", "Name"}, {}}) == " ID | Name\n----+------\n");
+}
+
+TEST_CASE("CSV quotes what needs it") {
+  const Table table{{"ID", "Name"}, {{"1", "a,b"}, {"2", "say \"x\""}, {"3", "two\nlines"}}};
+  CHECK(to_csv(table) == "ID,Name\r\n1,\"a,b\"\r\n2,\"say \"\"x\"\"\"\r\n3,\"two\nlines\"\r\n");
+}
+
+TEST_CASE("nothing that came from the cluster steers the terminal") {
+  CHECK(printable("plain") == "plain");
+  CHECK(printable("a\nb\tc") == "a b c");
+  CHECK(printable("\033[31mred") == "\\x1b[31mred");
+  CHECK(to_text({{"N"}, {{"\033]0;x\a"}}}).find('\033') == std::string::npos);
+}
+
+TEST_CASE("problems stand in columns") {
+  CHECK(problem_lines(
+            {{"E-CFG-RANGE", "searcher.max_trials", "must be an integer >= 1, got 0", "const.yaml", 14, 16},
+             {"E-CFG-UNKNOWN", "hyperparameterz", "unknown field", "const.yaml", 9, 3}}) ==
+        "const.yaml:14:16  searcher.max_trials  E-CFG-RANGE    must be an integer >= 1, got 0\n"
+        "const.yaml:9:3    hyperparameterz      E-CFG-UNKNOWN  unknown field\n");
+}
+
+TEST_CASE("times are UTC to the second") {
+  google::protobuf::Timestamp time;
+  time.set_seconds(1646187318);
+  CHECK(time_text(time, true) == "2022-03-02 02:15:18+0000");
+  CHECK(time_text(time, false) == "N/A");
+}
+
+TEST_CASE("a bar is as full as what is done, and fits its line") {
+  CHECK(bar_text("x", 0, 32) == "x [                    ]   0.0%");
+  CHECK(bar_text("x", 0.5, 32) == "x [=========>          ]  50.0%");
+  CHECK(bar_text("x", 1, 32) == "x [====================] 100.0%");
+  CHECK(bar_text("x", 7, 32) == bar_text("x", 1, 32));
+  CHECK(bar_text("a long label", 0.25, 12) == " 25.0%");
+  for (int width = 20; width < 200; ++width)
+    CHECK(static_cast<int>(bar_text("label", 0.3, width).size()) <= width);
+}
+
+}  // namespace det::cli::test

@@ -1,0 +1,205 @@
+// The cluster client reports everything, in order, whatever happens to the master; the master here is a fake that
+// can be broken.
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/queue.h"
+#include "base/wait.h"
+#include "client.h"
+#include "det/v1/harness.grpc.pb.h"
+
+namespace det {
+namespace {
+
+using Stream = grpc::ServerReaderWriter<v1::MasterMessage, v1::HarnessMessage>;
+
+/// Outlives servers: what a durable master knows.
+struct Master {
+  Queue<v1::Report> reports{100'000};  ///< each sequence number once, in order
+  std::atomic<std::int64_t> durable{0};
+  std::atomic<int> sessions{0}, repeats{0};
+  std::atomic<bool> preempt{false}, stale{false}, deaf{false};  ///< deaf: takes reports in but never acknowledges
+  std::atomic<int> break_after{-1};                             ///< reports until the next break; -1 never
+  std::string token;
+};
+
+class Service final : public v1::HarnessService::Service {
+ public:
+  explicit Service(Master& master) : master_(master) {}
+  grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
+    const auto token = context->client_metadata().find("x-allocation-token");
+    if (token != context->client_metadata().end()) master_.token.assign(token->second.data(), token->second.size());
+    ++master_.sessions;
+    v1::HarnessMessage in;
+    v1::MasterMessage out;
+    if (!stream->Read(&in) || !in.has_attach()) return {grpc::StatusCode::INVALID_ARGUMENT, "no attach"};
+    if (master_.stale) return {grpc::StatusCode::ABORTED, "run 2 is current"};
+    out.mutable_attached()->set_acknowledged_sequence(0);
+    out.mutable_attached()->set_preempt(master_.preempt);
+    stream->Write(out);
+    while (stream->Read(&in)) {
+      if (master_.break_after >= 0 && master_.break_after-- == 0) return {grpc::StatusCode::UNAVAILABLE, "broken"};
+      const std::int64_t sequence = in.report().sequence();
+      if (master_.deaf) continue;
+      if (sequence == master_.durable + 1) {
+        v1::Report report = in.report();
+        master_.reports.push(std::move(report));
+        master_.durable = sequence;
+      } else {
+        CHECK(sequence <= master_.durable);  // no gap
+        ++master_.repeats;
+      }
+      out.mutable_acknowledged()->set_sequence(sequence);
+      stream->Write(out);
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  Master& master_;
+};
+
+class Server {
+ public:
+  explicit Server(Master& master, int port = 0) : service_(master) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    REQUIRE(port_ != 0);
+  }
+  /// At once: streams under way break.
+  ~Server() { server_->Shutdown(std::chrono::system_clock::time_point()); }
+  int port() const { return port_; }
+
+ private:
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+std::unique_ptr<Client> connect(const std::string& address) {
+  const ClusterAddress cluster{address, "allocation", "secret", 12, 1};
+  return std::unique_ptr<Client>(det_make_cluster_client(&cluster));
+}
+std::unique_ptr<Client> connect(int port) { return connect("127.0.0.1:" + std::to_string(port)); }
+
+void report(Client& client, int count, int from = 0) {
+  for (int i = from; i < from + count; ++i) client.report_metrics("training", i, {{"loss", i}});
+}
+std::vector<std::int64_t> steps(Master& master) {
+  std::vector<std::int64_t> steps;
+  for (const v1::Report& report : master.reports.pop_batch(100'000, std::chrono::seconds(0))) {
+    steps.push_back(report.metrics().steps_completed());
+  }
+  return steps;
+}
+std::vector<std::int64_t> counted(int count) {
+  std::vector<std::int64_t> all;
+  for (int i = 0; i < count; ++i) all.push_back(i);
+  return all;
+}
+
+TEST_CASE("reports arrive once, in order, and flush waits for the last") {
+  Master master;
+  Server server(master);
+  const auto client = connect(server.port());
+  report(*client, 1000);
+  client->report_checkpoint({"uuid", 1000, {{"file", 5}}, {{"steps_completed", 1000}}});
+  CHECK(client->flush(std::chrono::seconds(30)));
+  CHECK(master.durable == 1001);
+  CHECK(master.token == "Bearer secret");
+  auto reports = master.reports.pop_batch(2000, std::chrono::seconds(0));
+  CHECK(reports.back().checkpoint().resources().at("file") == 5);
+  CHECK(reports.front().metrics().metrics() == "{\"loss\":0}");
+  CHECK(master.repeats == 0);
+}
+
+TEST_CASE("a stream that breaks again and again loses and doubles nothing") {
+  Master master;
+  Server server(master);
+  const auto client = connect(server.port());
+  for (int i = 0; i < 5; ++i) {
+    master.break_after = 30;
+    report(*client, 100, 100 * i);
+    REQUIRE(client->flush(std::chrono::seconds(30)));
+  }
+  CHECK(steps(master) == counted(500));
+  CHECK(master.sessions >= 5);
+}
+
+TEST_CASE("reports are kept while there is no master, and sent when it is back") {
+  Master master;
+  auto server = std::make_unique<Server>(master);
+  const int port = server->port();
+  const auto client = connect(port);
+  report(*client, 10);
+  REQUIRE(client->flush(std::chrono::seconds(30)));
+  server.reset();
+  report(*client, 50, 10);
+  CHECK_FALSE(client->flush(std::chrono::seconds(1)));
+  server = std::make_unique<Server>(master, port);
+  CHECK(client->flush(std::chrono::seconds(60)));
+  CHECK(steps(master) == counted(60));
+}
+
+TEST_CASE("what was sent but not acknowledged is sent again") {
+  Master master;
+  master.deaf = true;
+  auto server = std::make_unique<Server>(master);
+  const int port = server->port();
+  const auto client = connect(port);
+  report(*client, 20);
+  CHECK_FALSE(client->flush(std::chrono::seconds(1)));
+  server.reset();
+  master.deaf = false;
+  server = std::make_unique<Server>(master, port);
+  CHECK(client->flush(std::chrono::seconds(60)));
+  CHECK(steps(master) == counted(20));
+}
+
+TEST_CASE("preemption comes down the stream") {
+  Master master;
+  master.preempt = true;
+  Server server(master);
+  const auto client = connect("http://127.0.0.1:" + std::to_string(server.port()));
+  CHECK(wait_until([&] { return client->should_preempt(); }, std::chrono::seconds(30)));
+  client->acknowledge_preemption();
+  CHECK(client->flush(std::chrono::seconds(30)));
+  CHECK(master.reports.pop()->has_preemption_acknowledged());
+}
+
+TEST_CASE("a client without a master ends when it is told to") {
+  auto client = connect("127.0.0.1:1");
+  report(*client, 3);
+  CHECK_FALSE(client->flush(std::chrono::seconds(0)));
+  client.reset();
+}
+
+// In a process of its own: it must end by itself.
+TEST_CASE("child side of a stale run", "[.]") {
+  const auto client = connect(std::getenv("DET_TEST_MASTER"));
+  client->flush(std::chrono::seconds(60));
+  report(*client, 1);
+  client->flush(std::chrono::seconds(60));
+}
+
+TEST_CASE("a run that is not the current one leaves with a code of its own") {
+  Master master;
+  master.stale = true;
+  Server server(master);
+  const auto result = run_process(
+      {.argv = {program_path(), "child side of a stale run"},
+       .env = environment_with({"DET_TEST_MASTER=127.0.0.1:" + std::to_string(server.port())})}).value();
+  CHECK(result.status.code == kExitStaleRun);
+  CHECK_THAT(result.err, Catch::Contains("run 2 is current"));
+}
+
+}  // namespace
+}  // namespace det

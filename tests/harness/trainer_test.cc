@@ -1,0 +1,255 @@
+// The trainer does things in their order, at their batches, and goes on from a checkpoint as if nothing had been.
+#include "fixture.h"
+#include "pickle.h"
+#include "zip.h"
+
+// After LibTorch, whose logging has a CHECK of its own.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace det {
+namespace {
+
+using testing::make_state;
+using testing::Record;
+using testing::SmallTrial;
+using Events = std::vector<std::string>;
+
+struct Run {
+  FitResult result;
+  std::vector<torch::Tensor> parameters;
+};
+
+/// Builds the trial anew in `storage` and fits it.
+Run fit(Record& record, const std::string& storage, const FitOptions& options, Json config = Json::object()) {
+  TrialContext context(make_state(record, storage, std::move(config)));
+  SmallTrial trial(context, record);
+  Run run{Trainer(trial, context).fit(options), {}};
+  for (const torch::Tensor& parameter : trial.model()->parameters()) run.parameters.push_back(parameter.clone());
+  return run;
+}
+
+bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!torch::equal(a[i], b[i])) return false;
+  }
+  return a.size() == b.size();
+}
+
+struct Folder {
+  TemporaryDirectory directory = TemporaryDirectory::create().value();
+  operator const std::string&() const { return directory.path(); }
+};
+
+TEST_CASE("what is due at one batch comes in order: training, validation, checkpoint, progress") {
+  Folder storage;
+  Record record;
+  const Run run = fit(record, storage,
+                      {.max_length = Batches(10), .checkpoint_period = Batches(4), .validation_period = Batches(5),
+                       .reporting_period = Batches(5), .checkpoint_policy = CheckpointPolicy::kNone});
+  CHECK(record.events == Events{"training 4", "checkpoint 4", "training 5", "validation 5", "progress 5", "training 8",
+                                "checkpoint 8", "training 10", "validation 10", "progress 10", "checkpoint 10",
+                                "progress 10"});
+  CHECK(run.result.batches_trained == 10);
+  CHECK(run.result.reason == FitResult::Reason::kCompleted);
+}
+
+TEST_CASE("an epoch is the batches of the training loader, and the end validates and saves once") {
+  Folder storage;
+  Record record;
+  fit(record, storage, {.max_length = Epochs(2), .validation_period = Epochs(1)});
+  CHECK(record.events == Events{"training 5", "validation 5", "checkpoint 5", "training 10", "validation 10",
+                                "checkpoint 10", "progress 10"});
+  CHECK(record.metrics.back().second["batches"] == 10);
+  CHECK(record.metrics.back().second["epochs"] == 2);
+}
+
+TEST_CASE("records are made batches by the global batch size") {
+  Folder storage;
+  Record record;
+  CHECK(fit(record, storage, {.max_length = Records(30)}).result.batches_trained == 7);
+}
+
+TEST_CASE("the policy best saves when the searcher's metric is better than before") {
+  Folder storage;
+  Record record;
+  const Json config = {{"searcher", {{"metric", "validation_loss"}}}};
+  fit(record, storage, {.max_length = Batches(30), .validation_period = Batches(1)}, config);
+  double best = 1e9;
+  Events expected;
+  for (const auto& [event, metrics] : record.metrics) {
+    if (!event.starts_with("validation")) continue;
+    const double loss = metrics["validation_loss"].get<double>();
+    if (loss < best || event == "validation 30") expected.push_back("checkpoint" + event.substr(10));
+    best = std::min(best, loss);
+  }
+  Events saved;
+  for (const std::string& event : record.events) {
+    if (event.starts_with("checkpoint")) saved.push_back(event);
+  }
+  CHECK(saved == expected);
+}
+
+TEST_CASE("step zero validation comes first, test mode is one batch") {
+  Folder storage;
+  Record record;
+  fit(record, storage, {.max_length = Batches(1), .step_zero_validation = true});
+  CHECK(record.events.front() == "validation 0");
+  Record test;
+  const Run run = fit(test, storage, {.max_length = Epochs(50), .test_mode = true});
+  CHECK(run.result.batches_trained == 1);
+  CHECK(test.events == Events{"training 1", "progress 1", "validation 1", "checkpoint 1", "progress 1"});
+}
+
+TEST_CASE("preemption saves, acknowledges and leaves; the next run ends in the same bits and reports") {
+  Folder storage, other;
+  const FitOptions options{.max_length = Batches(23), .validation_period = Batches(6), .reporting_period = Batches(4)};
+  Record whole;
+  const Run uninterrupted = fit(whole, other, options);
+  for (const int at : {1, 7, 12, 22}) {
+    Folder storage;
+    Record first, second;
+    first.preempt_at = at;
+    const Run paused = fit(first, storage, options);
+    CHECK(paused.result.reason == FitResult::Reason::kPreempted);
+    CHECK(first.events.back() == "acknowledged");
+    FitOptions resumed = options;
+    resumed.latest_checkpoint = "latest";
+    const Run run = fit(second, storage, resumed);
+    CHECK(same_bits(run.parameters, uninterrupted.parameters));
+    auto metrics = first.metrics;
+    metrics.insert(metrics.end(), second.metrics.begin(), second.metrics.end());
+    CHECK(metrics == whole.metrics);
+  }
+}
+
+TEST_CASE("a trial that asks to stop is validated, saved and completed") {
+  Folder storage;
+  Record record;
+  TrialContext context(make_state(record, storage));
+  SmallTrial trial(context, record);
+  context.set_stop_requested();
+  const FitResult result = Trainer(trial, context).fit({.max_length = Batches(9)});
+  CHECK(result.reason == FitResult::Reason::kStopRequested);
+  CHECK(record.events == Events{"validation 0", "checkpoint 0", "progress 0"});
+}
+
+TEST_CASE("another trial's checkpoint gives its weights, and counting starts anew") {
+  Folder storage;
+  Record first, second;
+  const Run source = fit(first, storage, {.max_length = Batches(8)});
+  auto state = make_state(second, storage);
+  state->info.trial_id = 99;
+  TrialContext context(std::move(state));
+  SmallTrial trial(context, second);
+  context.set_stop_requested();
+  Trainer(trial, context).fit({.max_length = Batches(8), .latest_checkpoint = source.result.checkpoint});
+  CHECK(same_bits(trial.model()->parameters(), source.parameters));
+  CHECK(context.get_initial_batch() == 0);
+}
+
+TEST_CASE("a damaged checkpoint is refused by name; latest falls back to the one before") {
+  Folder storage;
+  Record first, second, third;
+  fit(first, storage, {.max_length = Batches(4)});
+  const Run later = fit(first, storage, {.max_length = Batches(8)});
+  std::ofstream(later.result.checkpoint + "/state_dict.pth", std::ios::app) << "x";
+  CHECK_THROWS_WITH(fit(second, storage, {.max_length = Batches(9), .latest_checkpoint = later.result.checkpoint}),
+                    Catch::Contains("state_dict.pth has"));
+  fit(third, storage, {.max_length = Batches(5), .latest_checkpoint = "latest"});
+  CHECK(third.events.front() == "training 5");
+}
+
+TEST_CASE("the weights of a checkpoint load into a model of the same shape only") {
+  Folder storage;
+  Record record;
+  const Run run = fit(record, storage, {.max_length = Batches(3)});
+  torch::nn::Sequential same(torch::nn::Linear(6, 8), torch::nn::ReLU(), torch::nn::Dropout(0.3),
+                             torch::nn::Linear(8, 3));
+  load_model(run.result.checkpoint, *same);
+  CHECK(same_bits(same->parameters(), run.parameters));
+  torch::nn::Sequential wider(torch::nn::Linear(6, 9), torch::nn::ReLU(), torch::nn::Dropout(0.3),
+                              torch::nn::Linear(9, 3));
+  CHECK_THROWS_WITH(load_model(run.result.checkpoint, *wider),
+                    Catch::Contains("model_0.0.weight is [8, 6], the model's is [9, 6]"));
+}
+
+TEST_CASE("errors name the thing and what there is") {
+  Folder storage;
+  Record record;
+  TrialContext context(make_state(record, storage));
+  CHECK_THROWS_WITH(context.get_hparam<double>("learning_rat"),
+                    Catch::Contains("no hyperparameter \"learning_rat\"; there are: global_batch_size, learning_rate") &&
+                        Catch::Contains("did you mean \"learning_rate\"?"));
+  CHECK_THROWS_WITH(context.get_hparam<int>("name"), Catch::Contains("\"name\" is \"x\", not a whole number"));
+  CHECK(context.get_hparam<double>("global_batch_size") == 4);
+  torch::nn::Linear loose(2, 2);
+  CHECK_THROWS_WITH(context.wrap_optimizer(torch::optim::SGD(loose->parameters(), 0.1)),
+                    Catch::Contains("belongs to no wrapped model"));
+  context.wrap_model(loose);
+  torch::optim::SGD stray(loose->parameters(), 0.1);
+  CHECK_THROWS_WITH(context.step_optimizer(stray), Catch::Contains("not the one wrap_optimizer returned"));
+  CHECK_THROWS_WITH(context.wrap_optimizer(torch::optim::LBFGS(loose->parameters())), Catch::Contains("use SGD, Adam"));
+  Record bare;
+  CHECK_THROWS_WITH(fit(bare, storage, {}), Catch::Contains("how long to train is unknown"));
+  CHECK_THROWS_WITH(fit(bare, storage, {.max_length = Batches(0)}), Catch::Contains("max_length must be at least 1"));
+  CHECK_THROWS_WITH(fit(bare, storage, {.max_length = Batches(1)}, {{"searcher", {{"metric", "acuracy"}}}}),
+                    Catch::Contains("searcher.metric is \"acuracy\", but evaluate_batch gives: validation_loss"));
+}
+
+TEST_CASE("the configuration says how long to train and when to validate") {
+  const auto length = [](const Json& config) { return fit_options(config).max_length; };
+  CHECK(length({{"searcher", {{"max_length", {{"epochs", 3}}}}}})->unit == Length::Unit::kEpochs);
+  CHECK(length({{"searcher", {{"max_length", 50}}}})->count == 50);
+  CHECK(length({{"searcher", {{"max_steps", 2}}}})->count == 200);
+  CHECK(length({{"searcher", {{"max_time", 7}, {"time_metric", "epochs"}}}})->unit == Length::Unit::kEpochs);
+  CHECK_FALSE(length(Json::object()).has_value());
+  const FitOptions options = fit_options({{"scheduling_unit", 10},
+                                          {"min_validation_period", {{"batches", 30}}},
+                                          {"min_checkpoint_period", {{"batches", 0}}},
+                                          {"checkpoint_policy", "none"},
+                                          {"perform_initial_validation", true}});
+  CHECK(options.reporting_period.count == 10);
+  CHECK(options.validation_period->count == 30);
+  CHECK_FALSE(options.checkpoint_period.has_value());
+  CHECK(options.checkpoint_policy == CheckpointPolicy::kNone);
+  CHECK(options.step_zero_validation);
+}
+
+TEST_CASE("the file of tensors comes back as it was, and nothing but plain data is read") {
+  Folder folder;
+  const std::string path = std::string(folder) + "/x.pth";
+  pickle::Dict dict;
+  for (const auto type : {torch::kFloat, torch::kDouble, torch::kLong, torch::kByte, torch::kBool, torch::kBFloat16}) {
+    dict.add(torch::toString(type), torch::arange(6).reshape({2, 3}).to(type));
+  }
+  dict.add("transposed", torch::arange(6).reshape({2, 3}).t());
+  dict.add("scalar", torch::tensor(3.5));
+  dict.add("empty", torch::empty({0, 4}));
+  dict.add("numbers", pickle::List{std::int64_t{-5}, std::int64_t{1} << 40, 0.1, true, std::string("text"), {}});
+  pickle::save(dict, path);
+  const pickle::Value loaded = pickle::load(path);
+  for (const auto& [name, value] : dict.items) {
+    const pickle::Value* back = loaded.as<pickle::Dict>()->find(name);
+    REQUIRE(back != nullptr);
+    const auto* tensor = value.as<torch::Tensor>();
+    if (tensor != nullptr) CHECK(torch::equal(*tensor, *back->as<torch::Tensor>()));
+  }
+  const auto& numbers = *loaded.as<pickle::Dict>()->find("numbers")->as<pickle::List>();
+  CHECK(*numbers[1].as<std::int64_t>() == std::int64_t{1} << 40);
+  CHECK(*numbers[2].as<double>() == 0.1);
+
+  const std::string good = read_file(path).value();
+  ZipWriter evil(path);
+  evil.add("archive/data.pkl", std::string("\x80\x02") + "cposix\nsystem\n(X" + std::string("\x02\0\0\0", 4) + "lstR.");
+  evil.finish();
+  CHECK_THROWS_WITH(pickle::load(path), Catch::Contains("wants to call posix.system") && Catch::Contains("refused"));
+  for (std::size_t size = 0; size < good.size(); size += 97) {
+    std::ofstream(path, std::ios::binary) << good.substr(0, size);
+    CHECK_THROWS_AS(pickle::load(path), std::runtime_error);
+  }
+}
+
+}  // namespace
+}  // namespace det

@@ -1,0 +1,85 @@
+// Who this process is: from the cluster's environment, or from a configuration file.
+#include "trial_info.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace det {
+namespace {
+
+/// Sets variables for one test.
+class Environment {
+ public:
+  explicit Environment(const std::map<std::string, std::string>& values) {
+    for (const auto& [name, value] : values) {
+      ::setenv(name.c_str(), value.c_str(), 1);
+      names_.push_back(name);
+    }
+  }
+  ~Environment() {
+    for (const std::string& name : names_) ::unsetenv(name.c_str());
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+std::map<std::string, std::string> cluster() {
+  return {{"DET_EXPERIMENT_ID", "3"},
+          {"DET_TRIAL_ID", "12"},
+          {"DET_TRIAL_RUN_ID", "2"},
+          {"DET_TRIAL_SEED", "99"},
+          {"DET_HPARAMS", R"({"lr": 0.5})"},
+          {"DET_LATEST_CHECKPOINT", "uuid"},
+          {"DET_EXPERIMENT_CONFIG",
+           R"({"checkpoint_storage": {"type": "shared_fs", "host_path": "/s", "storage_path": "sub"}})"}};
+}
+
+Result<TrialInfo> local(const std::string& yaml) {
+  const auto directory = TemporaryDirectory::create().value();
+  const std::string file = directory.path() + "/c.yaml";
+  std::ofstream(file) << yaml;
+  return local_trial_info(file, "");
+}
+
+TEST_CASE("a cluster's environment tells everything") {
+  const Environment environment(cluster());
+  const TrialInfo info = cluster_trial_info().value();
+  CHECK(info.experiment_id == 3);
+  CHECK(info.trial_id == 12);
+  CHECK(info.run == 2);
+  CHECK(info.seed == 99);
+  CHECK(info.hparams["lr"] == 0.5);
+  CHECK(info.latest_checkpoint == "uuid");
+  CHECK(info.checkpoint_dir == "/s/sub");
+}
+
+TEST_CASE("a wrong variable is named") {
+  auto values = cluster();
+  values["DET_TRIAL_ID"] = "twelve";
+  const Environment environment(values);
+  CHECK(cluster_trial_info().error().message == "DET_TRIAL_ID: expected a number, got \"twelve\"");
+}
+
+TEST_CASE("a local configuration gives constants, nested ones too") {
+  const TrialInfo info = local("hyperparameters:\n  lr: 0.1\n  net: {depth: {type: const, val: 3}}\n"
+                               "reproducibility: {experiment_seed: 5}\n").value();
+  CHECK(info.hparams["lr"] == 0.1);
+  CHECK(info.hparams["net"]["depth"] == 3);
+  CHECK(info.seed == 5);
+  CHECK(info.checkpoint_dir == "checkpoints");
+  CHECK_FALSE(info.on_cluster);
+}
+
+TEST_CASE("a range needs a search") {
+  CHECK_THAT(local("hyperparameters: {lr: {type: log, minval: -4, maxval: -1}}\n").error().message,
+             Catch::Contains("hyperparameters.lr: a range of type \"log\""));
+}
+
+}  // namespace
+}  // namespace det

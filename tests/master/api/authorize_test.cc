@@ -1,0 +1,74 @@
+// Owns the proof that no method is without a requirement, and the reading of credentials.
+#include "master/api/authorize.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <catch2/catch.hpp>
+
+namespace det::api {
+namespace {
+
+TEST_CASE("every method of every service has a requirement") {
+  int methods = 0;
+  for (const auto* service : services()) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
+      INFO(path);
+      CHECK(requirement(path).has_value());
+      ++methods;
+    }
+  }
+  CHECK(methods >= 30);
+}
+
+TEST_CASE("only login and master info are open to anyone") {
+  std::vector<std::string> open;
+  for (const auto* service : services()) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
+      if (requirement(path) == Requirement::kNobody) open.push_back(service->method(i)->name());
+    }
+  }
+  CHECK(open == std::vector<std::string>{"Login", "GetMaster"});
+}
+
+TEST_CASE("a method that is not in the table is refused") {
+  db::Pool pool({.url = "host=/nowhere"});
+  CHECK_FALSE(requirement("/det.v1.AuthService/Backdoor"));
+  const auto caller = authorize("/det.v1.AuthService/Backdoor", {.user_token = "x", .loopback = true}, pool);
+  REQUIRE_FALSE(caller);
+  CHECK(caller.error().code == Code::kPermissionDenied);
+}
+
+TEST_CASE("agents are accepted from this machine only") {
+  db::Pool pool({.url = "host=/nowhere"});
+  CHECK(authorize("/det.v1.AgentService/Link", {.address = "127.0.0.1", .loopback = true}, pool));
+  const auto remote =
+      authorize("/det.v1.AgentService/Link", {.address = "10.0.0.7", .loopback = false}, pool);
+  REQUIRE_FALSE(remote);
+  CHECK(remote.error().code == Code::kPermissionDenied);
+}
+
+TEST_CASE("gRPC's names of peers are read") {
+  CHECK(peer_address("ipv4:127.0.0.1:5000") == "127.0.0.1");
+  CHECK(peer_address("ipv6:%5B::1%5D:5000") == "::1");
+  CHECK(peer_address("ipv6:[::1]:5000") == "::1");
+  CHECK(peer_address("ipv6:%5B::ffff:10.0.0.7%5D:5000") == "10.0.0.7");
+  CHECK(peer_address("inproc") == "");
+  CHECK(is_loopback("127.0.0.1"));
+  CHECK(is_loopback("::1"));
+  CHECK_FALSE(is_loopback("10.0.0.7"));
+  CHECK_FALSE(is_loopback(""));
+}
+
+TEST_CASE("an allocation's token depends on the secret and on the allocation") {
+  const AllocationId one("1.a.1"), two("1.a.2");
+  const std::string secret(32, 's');
+  CHECK(allocation_token(secret, one) == allocation_token(secret, one));
+  CHECK(allocation_token(secret, one) != allocation_token(secret, two));
+  CHECK(allocation_token(secret, one) != allocation_token(std::string(32, 't'), one));
+  CHECK(allocation_token(secret, one).size() == 43);
+}
+
+}  // namespace
+}  // namespace det::api

@@ -1,0 +1,68 @@
+// Owns the tests of the master's keys; deploy/master.yaml is what the table prints.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "master/config/options.h"
+
+namespace det {
+namespace {
+
+Result<MasterConfig> read(std::vector<std::string> arguments) {
+  auto options = Options::load(master_options(), arguments, {});
+  REQUIRE(options);
+  return read_master_config(*options);
+}
+
+std::string problem(const Result<MasterConfig>& config) {
+  REQUIRE_FALSE(config);
+  return config.error().message;
+}
+
+TEST_CASE("deploy/master.yaml is the table of options, key for key") {
+  CHECK(*read_file(DET_SOURCE_DIR "/deploy/master.yaml") == sample_config(master_options()));
+}
+
+TEST_CASE("the sample file itself is accepted") {
+  auto options = Options::load(
+      master_options(), {"--config", DET_SOURCE_DIR "/deploy/master.yaml", "--data-dir", "/tmp/x"}, {});
+  REQUIRE(options);
+  CHECK(read_master_config(*options));
+}
+
+TEST_CASE("without more than a data directory the defaults hold") {
+  const auto config = read({"--data-dir", "/var/lib/det/"});
+  REQUIRE(config);
+  CHECK(config->data_dir == "/var/lib/det");
+  CHECK(config->listen_address == "127.0.0.1");
+  CHECK(config->listen_port == 8080);
+  CHECK(config->agent_lease == std::chrono::minutes(10));
+  CHECK(config->checkpoint_storage.dump() ==
+        R"({"type":"shared_fs","host_path":"/var/lib/det/checkpoints"})");
+}
+
+TEST_CASE("listening beyond this machine needs the operator's word") {
+  CHECK(problem(read({"--data-dir", "/d", "--listen", "0.0.0.0:80"})).find("no TLS") != std::string::npos);
+  CHECK(problem(read({"--data-dir", "/d", "--listen", "[::]:80"})).find("no TLS") != std::string::npos);
+  CHECK(read({"--data-dir", "/d", "--listen", "0.0.0.0:80", "--insecure-i-understand"}));
+  CHECK(read({"--data-dir", "/d", "--listen", "[::1]:0"})->listen_address == "::1");
+}
+
+TEST_CASE("what is no address is refused") {
+  for (const char* text : {"8080", "localhost:8080", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:80x"}) {
+    INFO(text);
+    CHECK(problem(read({"--data-dir", "/d", "--listen", text})).find("numeric address") != std::string::npos);
+  }
+}
+
+TEST_CASE("contradictions come all at once") {
+  const std::string message =
+      problem(read({"--agent-lease", "5s", "--kill-repeat", "0s", "--log-level", "loud"}));
+  for (const char* part : {"data_dir", "agent_lease", "kill_repeat", "log.level"}) {
+    INFO(part);
+    CHECK(message.find(part) != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace det

@@ -1,0 +1,118 @@
+// Owns the tests of what a training process may say, of errors on the wire, and of the checkpoint archive.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "base/archive.h"
+#include "base/files.h"
+#include "det/status.pb.h"
+#include "det/v1/common.pb.h"
+#include "master/api/agent_link.h"
+#include "master/api/checkpoint.h"
+#include "master/api/create.h"
+#include "master/api/harness_session.h"
+#include "master/api/status.h"
+
+namespace det::api {
+namespace {
+
+v1::MetricsReport report(const std::string& metrics, const std::string& group = "training") {
+  v1::MetricsReport out;
+  out.set_group(group);
+  out.set_steps_completed(1);
+  out.set_metrics(metrics);
+  return out;
+}
+
+TEST_CASE("a usual report is taken") {
+  CHECK(check_metrics(report(R"({"loss":0.5,"grad norm":"NaN","nested":{"a":[1,2]}})")));
+  CHECK(check_metrics(report("{}", "validation")));
+}
+
+TEST_CASE("reports that nobody could show or store are refused") {
+  CHECK_FALSE(check_metrics(report("[1]")));
+  CHECK_FALSE(check_metrics(report("{")));
+  CHECK_FALSE(check_metrics(report(R"({"":1})")));
+  CHECK_FALSE(check_metrics(report("{\"a\\nb\":1}")));
+  CHECK_FALSE(check_metrics(report("{\"" + std::string(257, 'x') + "\":1}")));
+  CHECK_FALSE(check_metrics(report(R"({"a":1})", "")));
+  CHECK_FALSE(check_metrics(report(R"({"a":1})", "a.b")));
+  CHECK_FALSE(check_metrics(report(R"({"a":)" + std::string(9, '[') + std::string(9, ']') + "}")));
+  std::string many = "{";
+  for (int i = 0; i <= 1000; ++i) many += (i ? ",\"m" : "\"m") + std::to_string(i) + "\":1";
+  CHECK_FALSE(check_metrics(report(many + "}")));
+  auto negative = report("{}");
+  negative.set_steps_completed(-1);
+  CHECK_FALSE(check_metrics(negative));
+}
+
+TEST_CASE("the searcher's metric is a number, NaN or absent") {
+  CHECK(searcher_metric(R"({"loss":0.5})", "loss") == 0.5);
+  CHECK(std::isnan(*searcher_metric(R"({"loss":"NaN"})", "loss")));
+  CHECK_FALSE(searcher_metric(R"({"loss":0.5})", "accuracy"));
+  CHECK_FALSE(searcher_metric(R"({"loss":"high"})", "loss"));
+}
+
+TEST_CASE("an allocation's task is its id without the run") {
+  CHECK(task_of(AllocationId("7.abc.12")) == TaskId("7.abc"));
+}
+
+TEST_CASE("a refused document carries its problems, and fits into gRPC's metadata") {
+  std::vector<Problem> problems;
+  for (int i = 0; i < 200; ++i) {
+    problems.push_back({"E-CFG-RANGE", "searcher.max_trials", std::string(100, 'm'), "const.yaml", i, 1});
+  }
+  const grpc::Status status = to_grpc(fail(problems).value());
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(status.error_message().size() + status.error_details().size() < 7000);
+  google::rpc::Status details;
+  REQUIRE(details.ParseFromString(status.error_details()));
+  v1::Problems carried;
+  REQUIRE(details.details(0).UnpackTo(&carried));
+  CHECK(carried.problems_size() > 10);
+  CHECK(carried.problems(3).line() == 3);
+  CHECK(carried.problems(0).path() == "searcher.max_trials");
+}
+
+TEST_CASE("random names have three words") {
+  const std::string name = random_name();
+  CHECK(name.starts_with("Experiment ("));
+  CHECK(std::count(name.begin(), name.end(), '-') == 2);
+}
+
+TEST_CASE("checkpoint files are packed, and links lead nowhere") {
+  auto directory = TemporaryDirectory::create();
+  REQUIRE(directory);
+  const std::string root = directory->path() + "/ckpt";
+  REQUIRE(make_directories(root + "/sub"));
+  REQUIRE(write_file_atomic(directory->path() + "/secret", "secret"));
+  REQUIRE(write_file_atomic(root + "/model.pt", std::string(3 << 20, 'w')));
+  REQUIRE(write_file_atomic(root + "/sub/state", "state"));
+  std::filesystem::create_symlink(directory->path() + "/secret", root + "/link");
+
+  std::string bytes;
+  std::size_t largest = 0;
+  REQUIRE(pack_files(root, {"model.pt", "sub/state"}, [&](std::string piece) {
+    largest = std::max(largest, piece.size());
+    bytes += piece;
+    return true;
+  }));
+  CHECK(largest <= (1u << 20));
+  const auto entries = read_archive(bytes, {.ratio = 100'000});
+  INFO((entries ? "" : entries.error().message));
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 2);
+  CHECK((*entries)[0].content == std::string(3 << 20, 'w'));
+  CHECK((*entries)[1].path == "sub/state");
+
+  const auto ignore = [](std::string) { return true; };
+  CHECK_FALSE(pack_files(root, {"link"}, ignore));
+  CHECK_FALSE(pack_files(root, {"../secret"}, ignore));
+  CHECK_FALSE(pack_files(root, {"/etc/passwd"}, ignore));
+  CHECK_FALSE(pack_files(root, {"absent"}, ignore));
+  CHECK_FALSE(pack_files(root + "/none", {"model.pt"}, ignore));
+  CHECK_FALSE(pack_files(root, {"model.pt"}, [](std::string) { return false; }));
+}
+
+}  // namespace
+}  // namespace det::api

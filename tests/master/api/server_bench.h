@@ -1,0 +1,58 @@
+// Owns a gRPC server of the real services whose database is away: what needs no row works, the rest fails.
+#pragma once
+
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+#include "fake_store.h"
+#include "master/api/authorize.h"
+#include "master/api/server.h"
+
+namespace det::api {
+
+struct Bench {
+  Settings settings{.version = "test", .cluster_secret = std::string(32, 's')};
+  test::FakeStore store;
+  loop::Loop loop{test::empty_core(), store, test::test_now};
+  loop::Hub hub;
+  db::ConnectOptions nowhere{.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)};
+  db::Pool pool{nowhere, 1};
+  db::BulkWriter bulk{{.connect = nowhere, .give_up = std::chrono::milliseconds(200)}};
+  std::atomic<Server*> ticked{nullptr};
+  loop::Workers edge{1, 1 << 16,
+                     [this] {
+                       if (Server* live = ticked) live->tick();
+                     },
+                     std::chrono::milliseconds(20)};
+  loop::Workers workers{2}, passwords{1}, downloads{1};
+  Context context{settings, loop, hub, pool, bulk, workers, passwords, edge, downloads};
+  Server server{context};
+
+  Bench() {
+    store.durable_at_once = true;
+    loop.start({.send = [this](core::Send send) { server.send(std::move(send)); },
+                .changed = [this](const loop::Change& change) { server.changed(change); }},
+               [](Error) {});
+    ticked = &server;
+  }
+  ~Bench() {
+    server.stop(std::chrono::seconds(0));
+    workers.stop();
+    passwords.stop();
+    downloads.stop();
+    loop.stop();
+    edge.stop();
+  }
+
+  std::shared_ptr<grpc::Channel> over_socket() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    server.take(UniqueFd(ends[0]));
+    return grpc::CreateInsecureChannelFromFd("master", ends[1]);
+  }
+};
+
+}  // namespace det::api

@@ -1,0 +1,92 @@
+// Owns the test that every call without credentials is refused, made against a real server over both its ways
+// in.
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <catch2/catch.hpp>
+#include <future>
+
+#include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/harness.grpc.pb.h"
+#include "server_bench.h"
+
+namespace det::api {
+namespace {
+
+grpc::Status call(const std::shared_ptr<grpc::Channel>& channel, const std::string& path) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::Slice empty;
+  grpc::ByteBuffer request(&empty, 1), reply;
+  std::promise<grpc::Status> done;
+  stub.UnaryCall(&context, path, {}, &request, &reply,
+                 [&](grpc::Status status) { done.set_value(std::move(status)); });
+  return done.get_future().get();
+}
+
+TEST_CASE("without credentials every call is refused") {
+  Bench bench;
+  for (const auto& channel : {bench.server.channel(), bench.over_socket()}) {
+    for (const auto* service : services()) {
+      for (int i = 0; i < service->method_count(); ++i) {
+        const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
+        if (requirement(path) == Requirement::kNobody) continue;
+        INFO(path);
+        const grpc::Status status = call(channel, path);
+        const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                             status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+        INFO(status.error_code() << " " << status.error_message());
+        CHECK(refused);
+      }
+    }
+  }
+}
+
+TEST_CASE("the master says who it is to anyone") {
+  Bench bench;
+  auto stub = v1::ClusterService::NewStub(bench.over_socket());
+  grpc::ClientContext context;
+  v1::GetMasterResponse response;
+  REQUIRE(stub->GetMaster(&context, {}, &response).ok());
+  CHECK(response.version() == "test");
+}
+
+grpc::Status attach(Bench& bench, const std::string& token) {
+  auto stub = v1::HarnessService::NewStub(bench.over_socket());
+  grpc::ClientContext context;
+  context.AddMetadata("x-allocation-token", "Bearer " + token);
+  auto stream = stub->Session(&context);
+  v1::HarnessMessage message;
+  message.mutable_attach()->set_allocation_id("1.a.1");
+  message.mutable_attach()->set_trial_id(1);
+  message.mutable_attach()->set_run(1);
+  stream->Write(message);
+  v1::MasterMessage answer;
+  while (stream->Read(&answer)) {
+  }
+  return stream->Finish();
+}
+
+TEST_CASE("a harness needs its own allocation's token, and a run that is current") {
+  Bench bench;
+  const std::string other = allocation_token(bench.settings.cluster_secret, AllocationId("1.a.2"));
+  CHECK(attach(bench, other).error_code() == grpc::StatusCode::UNAUTHENTICATED);
+  const std::string own = allocation_token(bench.settings.cluster_secret, AllocationId("1.a.1"));
+  CHECK(attach(bench, own).error_code() == grpc::StatusCode::ABORTED);
+}
+
+TEST_CASE("a message beyond four mebibytes is refused from outside") {
+  Bench bench;
+  auto channel = bench.over_socket();
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::Slice large(std::string(5 << 20, 'x'));
+  grpc::ByteBuffer request(&large, 1), reply;
+  std::promise<grpc::Status> done;
+  stub.UnaryCall(&context, "/det.v1.AuthService/Login", {}, &request, &reply,
+                 [&](grpc::Status status) { done.set_value(std::move(status)); });
+  CHECK(done.get_future().get().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+}  // namespace
+}  // namespace det::api

@@ -1,0 +1,283 @@
+// Owns the tests of the two long streams: an agent's link and a harness's session, from submission to the end
+// of a trial.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/wait.h"
+#include "det/v1/agent.grpc.pb.h"
+#include "det/v1/harness.grpc.pb.h"
+#include "master/expconf/parse.h"
+#include "server_bench.h"
+
+namespace det::api {
+namespace {
+
+constexpr const char* kConfig = R"(
+name: test
+entrypoint: "true"
+hyperparameters: {lr: 0.1}
+searcher: {name: single, metric: loss, max_length: {batches: 100}}
+checkpoint_storage: {type: shared_fs, host_path: /tmp}
+max_restarts: 0
+)";
+
+void submit(Bench& bench) {
+  auto parsed = expconf::parse(kConfig, "test.yaml", {});
+  INFO((parsed ? "" : parsed.error().message));
+  REQUIRE(parsed);
+  auto config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed->config));
+  const auto answer = bench.loop.ask(
+      core::SubmitExperiment{.request_id = RequestId("r1"), .owner = UserId(1), .config = config});
+  REQUIRE(answer);
+}
+
+/// An agent on this machine, as the master sees it.
+struct Agent {
+  std::unique_ptr<v1::AgentService::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::AgentCommand>> stream;
+
+  explicit Agent(Bench& bench, const std::string& address = "127.0.0.1")
+      : stub(v1::AgentService::NewStub(bench.server.channel())) {
+    context.AddMetadata("x-det-peer", address);
+    context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
+                         std::chrono::seconds(30));
+    stream = stub->Link(&context);
+  }
+  void hello(const std::string& name, const std::string& instance = "i1") {
+    v1::AgentMessage message;
+    message.mutable_hello()->set_agent_id(name);
+    message.mutable_hello()->set_instance(instance);
+    message.mutable_hello()->add_devices()->set_type("CPU");
+    stream->Write(message);
+  }
+  void update(const std::string& id, v1::AllocationUpdate::State state,
+              v1::AllocationExit::Kind kind = v1::AllocationExit::KIND_UNSPECIFIED) {
+    v1::AgentMessage message;
+    message.mutable_update()->set_allocation_id(id);
+    message.mutable_update()->set_state(state);
+    if (kind != v1::AllocationExit::KIND_UNSPECIFIED)
+      message.mutable_update()->mutable_exit()->set_kind(kind);
+    stream->Write(message);
+  }
+  v1::AgentCommand next() {
+    v1::AgentCommand command;
+    REQUIRE(stream->Read(&command));
+    return command;
+  }
+  grpc::Status end() {
+    v1::AgentCommand command;
+    while (stream->Read(&command)) {
+    }
+    return stream->Finish();
+  }
+};
+
+struct Harness {
+  std::unique_ptr<v1::HarnessService::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream;
+  std::int64_t sequence = 0;
+
+  Harness(Bench& bench, const v1::StartAllocation& start)
+      : stub(v1::HarnessService::NewStub(bench.over_socket())) {
+    context.AddMetadata("x-allocation-token", "Bearer " + start.token());
+    context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
+                         std::chrono::seconds(60));
+    stream = stub->Session(&context);
+    v1::HarnessMessage message;
+    message.mutable_attach()->set_allocation_id(start.allocation_id());
+    message.mutable_attach()->set_trial_id(start.trial_id());
+    message.mutable_attach()->set_run(start.run());
+    stream->Write(message);
+  }
+  void report(v1::Report report) {
+    v1::HarnessMessage message;
+    report.set_sequence(++sequence);
+    *message.mutable_report() = std::move(report);
+    stream->Write(message);
+  }
+  void metrics(const std::string& group, std::int64_t steps, const std::string& json) {
+    v1::Report out;
+    out.mutable_metrics()->set_group(group);
+    out.mutable_metrics()->set_steps_completed(steps);
+    out.mutable_metrics()->set_metrics(json);
+    report(out);
+  }
+  v1::MasterMessage next() {
+    v1::MasterMessage message;
+    REQUIRE(stream->Read(&message));
+    return message;
+  }
+  void wait_acknowledged(std::int64_t wanted) {
+    while (next().acknowledged().sequence() < wanted) {
+    }
+  }
+  grpc::Status end() {
+    v1::MasterMessage message;
+    while (stream->Read(&message)) {
+    }
+    return stream->Finish();
+  }
+};
+
+v1::StartAllocation started(Bench& bench, Agent& agent) {
+  submit(bench);
+  agent.hello("a1");
+  CHECK(agent.next().has_welcome());
+  const v1::AgentCommand command = agent.next();
+  REQUIRE(command.has_start());
+  CHECK(command.start().trial_id() == 1);
+  CHECK(command.start().run() == 1);
+  CHECK(command.start().hparams() == R"({"lr":0.1})");
+  agent.update(command.start().allocation_id(), v1::AllocationUpdate::STATE_RUNNING);
+  return command.start();
+}
+
+TEST_CASE("a trial from submission to its end, over both streams") {
+  Bench bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  Harness harness(bench, start);
+  CHECK(harness.next().has_attached());
+  v1::Report progress;
+  progress.mutable_progress()->set_progress(0.5);
+  harness.report(progress);
+  harness.metrics("validation", 100, R"({"loss":0.25})");
+  v1::Report checkpoint;
+  checkpoint.mutable_checkpoint()->set_uuid("00000000-0000-4000-8000-000000000001");
+  checkpoint.mutable_checkpoint()->set_steps_completed(100);
+  (*checkpoint.mutable_checkpoint()->mutable_resources())["model.pt"] = 12;
+  harness.report(checkpoint);
+  harness.wait_acknowledged(3);
+  // A repeat changes nothing and is acknowledged all the same.
+  harness.metrics("validation", 100, R"({"loss":0.25})");
+  harness.wait_acknowledged(4);
+  bench.loop.inspect([](const core::Core& core) {
+    const core::Trial& trial = core.trials().at(TrialId(1));
+    CHECK(trial.best_metric == 0.25);
+    CHECK(trial.latest_steps == 100);
+    CHECK(trial.progress == 0.5);
+  });
+  int validations = 0;
+  for (const auto& group : bench.store.groups()) {
+    for (const core::Write& write : group)
+      validations += std::holds_alternative<core::InsertValidation>(write);
+  }
+  CHECK(validations == 1);
+  harness.stream->WritesDone();
+  agent.update(start.allocation_id(), v1::AllocationUpdate::STATE_TERMINATED,
+               v1::AllocationExit::KIND_SUCCEEDED);
+  CHECK(agent.next().forget().allocation_id() == start.allocation_id());
+  bench.loop.inspect([](const core::Core& core) { CHECK(core.experiments().empty()); });
+}
+
+TEST_CASE("pausing reaches the harness, killing reaches the agent") {
+  Bench bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  Harness harness(bench, start);
+  CHECK(harness.next().has_attached());
+  REQUIRE(bench.loop.ask(
+      core::ActOnExperiment{.experiment = ExperimentId(1), .action = core::ExperimentAction::kPause}));
+  CHECK(harness.next().has_preempt());
+  REQUIRE(bench.loop.ask(
+      core::ActOnExperiment{.experiment = ExperimentId(1), .action = core::ExperimentAction::kKill}));
+  CHECK(agent.next().kill().allocation_id() == start.allocation_id());
+}
+
+TEST_CASE("what a harness must not say ends its session with the reason") {
+  Bench bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  const auto refused = [&](const std::function<void(Harness&)>& talk) {
+    Harness harness(bench, start);
+    CHECK(harness.next().has_attached());
+    talk(harness);
+    return harness.end().error_code();
+  };
+  CHECK(refused([](Harness& h) { h.metrics("a.b", 1, "{}"); }) == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(refused([](Harness& h) { h.metrics("training", 1, "[]"); }) == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(refused([](Harness& h) {
+          v1::Report nan;
+          nan.mutable_progress()->set_progress(std::numeric_limits<double>::quiet_NaN());
+          h.report(nan);
+        }) == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(refused([](Harness& h) {
+          v1::Report report;
+          report.mutable_checkpoint()->set_uuid("../../etc");
+          h.report(report);
+        }) == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(refused([](Harness& h) { h.report({}); }) == grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_CASE("metrics that cannot be stored are not acknowledged") {
+  Bench bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  Harness harness(bench, start);
+  CHECK(harness.next().has_attached());
+  harness.metrics("training", 1, R"({"loss":1})");
+  v1::MasterMessage message;
+  CHECK_FALSE(harness.stream->Read(&message));
+  CHECK(harness.stream->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_CASE("a newer session of the same allocation takes over") {
+  Bench bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  Harness first(bench, start);
+  CHECK(first.next().has_attached());
+  Harness second(bench, start);
+  CHECK(second.next().has_attached());
+  CHECK(first.end().error_code() == grpc::StatusCode::ABORTED);
+}
+
+TEST_CASE("agents from elsewhere, without a name, or with another's name are refused") {
+  Bench bench;
+  CHECK(Agent(bench, "10.0.0.7").end().error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  Agent nameless(bench);
+  nameless.hello("");
+  CHECK(nameless.end().error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  Agent real(bench), impostor(bench);
+  real.hello("a1");
+  CHECK(real.next().has_welcome());
+  impostor.hello("a1", "another instance");
+  CHECK(impostor.end().error_code() == grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_CASE("heartbeats are answered, and silence ends the link") {
+  Bench bench;
+  bench.settings.heartbeat = std::chrono::milliseconds(100);
+  Agent agent(bench);
+  agent.hello("a1");
+  CHECK(agent.next().has_welcome());
+  v1::AgentMessage beat;
+  beat.mutable_heartbeat();
+  agent.stream->Write(beat);
+  CHECK(agent.next().has_heartbeat());
+  CHECK(agent.end().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  CHECK(wait_until(
+      [&] {
+        bool connected = true;
+        bench.loop.inspect(
+            [&](const core::Core& core) { connected = core.agents().at(AgentId("a1")).session != 0; });
+        return !connected;
+      },
+      std::chrono::seconds(5)));
+}
+
+TEST_CASE("when the master stops, both streams end with UNAVAILABLE") {
+  Bench bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  Harness harness(bench, start);
+  CHECK(harness.next().has_attached());
+  bench.server.stop(std::chrono::seconds(5));
+  CHECK(agent.end().error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(harness.end().error_code() == grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace det::api

@@ -1,0 +1,169 @@
+// Owns the tests of agents that come, go, come back changed, or never come back.
+#include <catch2/catch.hpp>
+
+#include "bench.h"
+
+namespace det::core {
+namespace {
+
+const TrialId kTrial{1};
+
+HeldAllocation held(const Bench& bench, AllocationState state, std::optional<Exit> exit = std::nullopt) {
+  return {bench.live(kTrial)->id, state, std::move(exit)};
+}
+
+TEST_CASE("a start that was lost on the way is sent again") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config());
+  bench.disconnect("a1");
+  bench.connect("a1", 1);
+  REQUIRE(bench.sends<StartAllocation>().size() == 1);
+  CHECK(bench.live(kTrial)->run == 1);
+}
+
+TEST_CASE("an agent that comes back with its allocation goes on with it") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config());
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.disconnect("a1");
+  bench.connect("a1", 1, {held(bench, AllocationState::kRunning)});
+  CHECK(bench.sends<StartAllocation>().empty());
+  bench.pass(Options{}.agent_wait() * 2);
+  CHECK(bench.live(kTrial)->run == 1);
+}
+
+TEST_CASE("an exit while the agent was away is an exit") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config());
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.disconnect("a1");
+  bench.connect("a1", 1, {held(bench, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"})});
+  CHECK(bench.sends<AllocationForgotten>().size() == 1);
+  CHECK(bench.trial(kTrial).state == State::kCompleted);
+}
+
+TEST_CASE("what had started and is not there any more runs again") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 0));
+  bench.update(kTrial, AllocationState::kPulling);
+  bench.disconnect("a1");
+  bench.connect("a1", 1);
+  CHECK(bench.live(kTrial)->run == 2);
+  CHECK(bench.trial(kTrial).restarts == 0);
+}
+
+TEST_CASE("what was to be killed and never started is gone") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  bench.disconnect("a1");
+  bench.act(id, ExperimentAction::kKill);
+  CHECK(bench.sends<KillAllocation>().empty());
+  bench.connect("a1", 1);
+  CHECK(bench.experiment(id).state == State::kCanceled);
+}
+
+TEST_CASE("a kill that found nobody is sent when the agent is back") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.disconnect("a1");
+  bench.act(id, ExperimentAction::kKill);
+  bench.connect("a1", 1, {held(bench, AllocationState::kRunning)});
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+}
+
+TEST_CASE("what nobody knows is killed, and forgotten once it is gone") {
+  Bench bench;
+  bench.connect("a1", 1, {{AllocationId("9.x.1"), AllocationState::kRunning, std::nullopt}});
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+  bench.disconnect("a1");
+  bench.connect("a1", 1, {{AllocationId("9.x.1"), AllocationState::kTerminated, Exit{}}});
+  CHECK(bench.sends<AllocationForgotten>().size() == 1);
+}
+
+TEST_CASE("an exit is counted once") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 5));
+  const AllocationId id = bench.live(kTrial)->id;
+  const Exit exit{ExitKind::kFailed, 1, "exit code 1"};
+  for (int i = 0; i < 3; ++i) bench.step(AllocationUpdated{AgentId("a1"), 1, {id, AllocationState::kTerminated, exit}});
+  CHECK(bench.trial(kTrial).restarts == 1);
+  CHECK(bench.sends<AllocationForgotten>().size() == 1);
+}
+
+TEST_CASE("messages of an earlier session are not heard") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config());
+  bench.connect("a1", 1);
+  const AllocationId id = bench.live(kTrial)->id;
+  bench.step(AllocationUpdated{AgentId("a1"), 1, {id, AllocationState::kTerminated, Exit{}}});
+  CHECK(bench.live(kTrial));
+  bench.step(AgentDisconnected{AgentId("a1"), 1});
+  CHECK(bench.core().agents().at(AgentId("a1")).session == 2);
+}
+
+TEST_CASE("a silent agent is given up after its lease, not before") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config());
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.disconnect("a1");
+  bench.connect("a2", 1);
+  bench.pass(Options{}.agent_wait() - std::chrono::seconds(1));
+  CHECK(bench.live(kTrial)->agent == AgentId("a1"));
+  bench.pass(std::chrono::seconds(1));
+  CHECK(bench.live(kTrial)->agent == AgentId("a2"));
+  CHECK(bench.live(kTrial)->run == 2);
+  CHECK_FALSE(bench.core().agents().contains(AgentId("a1")));
+}
+
+TEST_CASE("another machine may not take the name of a busy or connected agent") {
+  Bench bench;
+  bench.connect("a1", 1);
+  CHECK(bench.connect("a1", 1, {}, "impostor")->error().code == Code::kAlreadyExists);
+  bench.submit(bench.config());
+  bench.disconnect("a1");
+  CHECK(bench.connect("a1", 1, {}, "impostor")->error().code == Code::kAlreadyExists);
+  bench.restart();
+  CHECK(bench.connect("a1", 1, {}, "impostor")->error().code == Code::kAlreadyExists);
+  bench.pass(Options{}.agent_wait());
+  CHECK(*bench.connect("a1", 1, {}, "impostor"));
+}
+
+TEST_CASE("an idle agent's name may be taken over once it has gone") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.disconnect("a1");
+  CHECK(*bench.connect("a1", 4, {}, "its replacement"));
+}
+
+TEST_CASE("an agent may not come back with other devices under running allocations") {
+  Bench bench;
+  bench.connect("a1", 2);
+  bench.submit(bench.config(2));
+  bench.disconnect("a1");
+  CHECK(bench.connect("a1", 3)->error().code == Code::kFailedPrecondition);
+  bench.restart();
+  CHECK(bench.connect("a1", 1)->error().code == Code::kFailedPrecondition);
+  CHECK(*bench.connect("a1", 2));
+}
+
+TEST_CASE("a request for a pool without agents waits") {
+  Bench bench;
+  bench.connect("a1", 1);
+  auto config = bench.config();
+  config->resources.resource_pool = "elsewhere";
+  bench.submit(config);
+  CHECK(bench.live(kTrial) == nullptr);
+}
+
+}  // namespace
+}  // namespace det::core

@@ -1,0 +1,115 @@
+// Owns the bench.
+#include "bench.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "master/core/invariants.h"
+
+namespace det::core {
+
+Bench::Bench(Options options) : options_(std::move(options)) { restart(); }
+
+void Bench::restart() {
+  mono_ = MonoTime{mono_.micros / 2};
+  auto core = Core::restore(options_, disk_.recover(), now());
+  REQUIRE(core);
+  core_.emplace(std::move(*core));
+  CHECK(broken_invariants(*core_) == std::vector<std::string>{});
+}
+
+std::optional<Result<ReplyValue>> Bench::step(Input input) {
+  std::visit(
+      [](auto& value) {
+        if constexpr (requires { value.reply; }) value.reply = 1;
+      },
+      input);
+  effects_ = {};
+  wall_.micros += 1000;
+  core_->step(input, now(), effects_);
+  core_->schedule(now(), effects_);
+  for (const Write& write : effects_.writes) disk_.apply(write);
+  CHECK(broken_invariants(*core_) == std::vector<std::string>{});
+  if (effects_.replies.empty()) return std::nullopt;
+  REQUIRE(effects_.replies.size() == 1);
+  return effects_.replies.front().value;
+}
+
+void Bench::pass(Duration duration) {
+  const MonoTime end = mono_ + duration;
+  while (core_->next_deadline() && *core_->next_deadline() <= end) {
+    mono_ = std::max(mono_, *core_->next_deadline());
+    step(Tick{});
+  }
+  mono_ = end;
+}
+
+std::shared_ptr<expconf::ExperimentConfig> Bench::config(int slots, int max_restarts, int priority) const {
+  auto config = std::make_shared<expconf::ExperimentConfig>();
+  config->searcher.name = "single";
+  config->searcher.metric = "loss";
+  config->max_restarts = max_restarts;
+  config->resources.slots_per_trial = slots;
+  config->resources.priority = priority;
+  config->preemption_timeout = 60;
+  return config;
+}
+
+ExperimentId Bench::submit(std::shared_ptr<const expconf::ExperimentConfig> config, const std::string& request) {
+  SubmitExperiment input;
+  input.request_id = RequestId(request.empty() ? "request" + std::to_string(next_request_++) : request);
+  input.config = std::move(config);
+  auto reply = step(std::move(input));
+  REQUIRE((reply && *reply));
+  return std::get<ExperimentCreated>(**reply).experiment;
+}
+
+std::optional<Result<ReplyValue>> Bench::act(ExperimentId id, ExperimentAction action) {
+  return step(ActOnExperiment{0, id, action});
+}
+
+std::optional<Result<ReplyValue>> Bench::connect(const std::string& agent, int slots, std::vector<HeldAllocation> held,
+                                                 const std::string& instance) {
+  AgentConnected input;
+  input.agent = AgentId(agent);
+  input.instance = instance.empty() ? "machine of " + agent : instance;
+  input.slots.assign(static_cast<std::size_t>(slots), Device{});
+  input.session = next_session_++;
+  input.held = std::move(held);
+  const std::uint64_t session = input.session;
+  auto reply = step(std::move(input));
+  if (reply && *reply) sessions_[agent] = session;
+  return reply;
+}
+
+void Bench::disconnect(const std::string& agent) { step(AgentDisconnected{AgentId(agent), sessions_[agent]}); }
+
+const Allocation* Bench::live(TrialId id) const {
+  for (const auto& [name, allocation] : core_->allocations()) {
+    if (allocation.trial == id) return &allocation;
+  }
+  return nullptr;
+}
+
+void Bench::update(TrialId trial, AllocationState state, std::optional<Exit> exit) {
+  const Allocation* allocation = live(trial);
+  REQUIRE(allocation);
+  const AgentId agent = allocation->agent;
+  step(AllocationUpdated{agent, sessions_[agent.value], {allocation->id, state, std::move(exit)}});
+}
+
+void Bench::exit(TrialId trial, ExitKind kind) {
+  update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"});
+}
+
+Result<ReplyValue> Bench::attach(TrialId trial, RunNumber run) { return *step(HarnessAttached{0, trial, run}); }
+
+Result<ReplyValue> Bench::validate(TrialId trial, RunNumber run, std::int64_t steps, std::optional<double> metric) {
+  return *step(ReportValidation{0, trial, run, steps, "{}", metric, wall_});
+}
+
+Result<ReplyValue> Bench::checkpoint(TrialId trial, RunNumber run, std::int64_t steps, const std::string& uuid) {
+  return *step(ReportCheckpoint{0, trial, run, CheckpointId(uuid), steps, "{}", "{}", wall_});
+}
+
+}  // namespace det::core

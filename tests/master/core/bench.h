@@ -1,0 +1,68 @@
+// Owns the bench on which core tests stand: a core over a store in memory, a clock moved by hand, and short words for
+// what users, agents and harnesses do. After every step the invariants must hold.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "master/core/core.h"
+#include "tests/sim/memory_store.h"
+
+namespace det::core {
+
+class Bench {
+ public:
+  explicit Bench(Options options = {});
+
+  /// Steps, schedules, writes; gives the reply, if there is one.
+  std::optional<Result<ReplyValue>> step(Input input);
+  /// Moves the clock to the next deadline until `duration` has passed.
+  void pass(Duration duration);
+  /// A new core from what is stored, with another monotonic clock.
+  void restart();
+
+  std::shared_ptr<expconf::ExperimentConfig> config(int slots = 1, int max_restarts = 2, int priority = 42) const;
+  ExperimentId submit(std::shared_ptr<const expconf::ExperimentConfig> config, const std::string& request = "");
+  std::optional<Result<ReplyValue>> act(ExperimentId id, ExperimentAction action);
+  std::optional<Result<ReplyValue>> connect(const std::string& agent, int slots, std::vector<HeldAllocation> held = {},
+                                            const std::string& instance = "");
+  void disconnect(const std::string& agent);
+  /// The agent of the trial's allocation reports.
+  void update(TrialId trial, AllocationState state, std::optional<Exit> exit = std::nullopt);
+  void exit(TrialId trial, ExitKind kind);
+  Result<ReplyValue> attach(TrialId trial, RunNumber run);
+  Result<ReplyValue> validate(TrialId trial, RunNumber run, std::int64_t steps, std::optional<double> metric);
+  Result<ReplyValue> checkpoint(TrialId trial, RunNumber run, std::int64_t steps, const std::string& uuid);
+
+  const core::Core& core() const { return *core_; }
+  const sim::MemoryDisk& disk() const { return disk_; }
+  const Trial& trial(TrialId id) const { return disk_.trials.at(id); }
+  const Experiment& experiment(ExperimentId id) const { return disk_.experiments.at(id); }
+  const Allocation* live(TrialId id) const;
+  /// Of the last step and its schedule.
+  template <typename T>
+  std::vector<T> sends() const {
+    std::vector<T> found;
+    for (const Send& send : effects_.sends) {
+      if (auto* one = std::get_if<T>(&send)) found.push_back(*one);
+    }
+    return found;
+  }
+
+ private:
+  Now now() const { return {mono_, wall_}; }
+
+  Options options_;
+  sim::MemoryDisk disk_;
+  std::optional<Core> core_;
+  MonoTime mono_{1000};
+  WallTime wall_{1700000000000000};
+  std::uint64_t next_session_ = 1;
+  std::map<std::string, std::uint64_t> sessions_;
+  int next_request_ = 1;
+  Effects effects_;
+};
+
+}  // namespace det::core

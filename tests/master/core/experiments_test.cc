@@ -1,0 +1,220 @@
+// Owns the tests of what users do: submit, pause, activate, cancel, kill; and of what follows from exits.
+#include <catch2/catch.hpp>
+
+#include "bench.h"
+
+namespace det::core {
+namespace {
+
+const TrialId kTrial{1};
+
+TEST_CASE("a submission repeated with its request id is the same experiment") {
+  Bench bench;
+  const ExperimentId id = bench.submit(bench.config(), "mine");
+  SubmitExperiment again;
+  again.request_id = RequestId("mine");
+  again.config = bench.config();
+  SECTION("at once") {}
+  SECTION("after a restart of the master") { bench.restart(); }
+  SECTION("after it has just ended") { bench.act(id, ExperimentAction::kKill); }
+  const auto reply = std::get<ExperimentCreated>(**bench.step(again));
+  CHECK(reply.experiment == id);
+  CHECK(reply.repeated);
+  CHECK(bench.disk().experiments.size() == 1);
+}
+
+TEST_CASE("a trial waits for slots, runs, and completes its experiment") {
+  Bench bench;
+  const ExperimentId id = bench.submit(bench.config());
+  CHECK(bench.live(kTrial) == nullptr);
+  bench.connect("a1", 1);
+  REQUIRE(bench.sends<StartAllocation>().size() == 1);
+  CHECK(bench.sends<StartAllocation>()[0].allocation.id.value == bench.trial(kTrial).task.value + ".1");
+  REQUIRE(bench.attach(kTrial, 1));
+  CHECK(bench.live(kTrial)->state == AllocationState::kRunning);
+  bench.exit(kTrial, ExitKind::kSucceeded);
+  CHECK(bench.sends<AllocationForgotten>().size() == 1);
+  CHECK(bench.trial(kTrial).state == State::kCompleted);
+  CHECK(bench.experiment(id).state == State::kCompleted);
+  CHECK(bench.experiment(id).progress == 1);
+  CHECK(bench.core().experiments().empty());
+  CHECK(bench.core().trials().empty());
+  CHECK(bench.core().allocations().empty());
+}
+
+TEST_CASE("a failing trial restarts max_restarts times, then is an error") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config(1, 2));
+  for (int run = 1; run <= 3; ++run) {
+    REQUIRE(bench.live(kTrial));
+    CHECK(bench.live(kTrial)->run == run);
+    bench.exit(kTrial, ExitKind::kFailed);
+  }
+  CHECK(bench.trial(kTrial).state == State::kError);
+  CHECK(bench.trial(kTrial).restarts == 2);
+  CHECK(bench.trial(kTrial).exit_reason == "exit code 7");
+  CHECK(bench.experiment(id).state == State::kError);
+}
+
+TEST_CASE("losing the machine is no fault of the trial") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 0));
+  for (int i = 0; i < 5; ++i) bench.exit(kTrial, ExitKind::kLost);
+  CHECK(bench.trial(kTrial).restarts == 0);
+  CHECK(bench.live(kTrial)->run == 6);
+}
+
+TEST_CASE("pause asks an attached harness to leave, and the trial goes on from its checkpoint") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  REQUIRE(bench.attach(kTrial, 1));
+  bench.act(id, ExperimentAction::kPause);
+  CHECK(bench.sends<PreemptAllocation>().size() == 1);
+  CHECK(std::get<Attached>(*bench.attach(kTrial, 1)).preempt);
+  REQUIRE(bench.checkpoint(kTrial, 1, 30, "c30"));
+  REQUIRE(*bench.step(AcknowledgePreemption{0, kTrial, 1}));
+  bench.exit(kTrial, ExitKind::kSucceeded);
+  CHECK(bench.trial(kTrial).state == State::kPaused);
+  CHECK(bench.live(kTrial) == nullptr);
+  bench.act(id, ExperimentAction::kActivate);
+  REQUIRE(bench.sends<StartAllocation>().size() == 1);
+  CHECK(bench.sends<StartAllocation>()[0].trial.latest_checkpoint == "c30");
+  CHECK(bench.sends<StartAllocation>()[0].trial.steps_completed == 30);
+}
+
+TEST_CASE("pause kills what has no harness to ask, and does not count it") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config(1, 0));
+  bench.update(kTrial, AllocationState::kStarting);
+  bench.act(id, ExperimentAction::kPause);
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+  bench.exit(kTrial, ExitKind::kFailed);
+  CHECK(bench.trial(kTrial).state == State::kPaused);
+  CHECK(bench.trial(kTrial).restarts == 0);
+}
+
+TEST_CASE("a trial that finished although it was asked to leave is complete") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  REQUIRE(bench.attach(kTrial, 1));
+  bench.act(id, ExperimentAction::kPause);
+  bench.exit(kTrial, ExitKind::kSucceeded);
+  CHECK(bench.trial(kTrial).state == State::kCompleted);
+  CHECK(bench.experiment(id).state == State::kCompleted);
+}
+
+TEST_CASE("who ignores the request to leave is killed, again and again") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  REQUIRE(bench.attach(kTrial, 1));
+  bench.act(id, ExperimentAction::kPause);
+  bench.pass(std::chrono::seconds(59));
+  CHECK_FALSE(bench.live(kTrial)->kill_requested);
+  bench.pass(std::chrono::seconds(1));
+  CHECK(bench.live(kTrial)->kill_requested);
+  bench.pass(std::chrono::seconds(30));
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+}
+
+TEST_CASE("slots come free at the exit, not at the kill") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId first = bench.submit(bench.config());
+  bench.submit(bench.config());
+  bench.act(first, ExperimentAction::kKill);
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+  CHECK(bench.sends<StartAllocation>().empty());
+  bench.exit(kTrial, ExitKind::kStopped);
+  CHECK(bench.sends<StartAllocation>().size() == 1);
+  CHECK(bench.experiment(first).state == State::kCanceled);
+}
+
+TEST_CASE("cancel asks nicely, kill after it does not") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  REQUIRE(bench.attach(kTrial, 1));
+  bench.act(id, ExperimentAction::kCancel);
+  CHECK(bench.experiment(id).state == State::kStoppingCanceled);
+  CHECK(bench.sends<PreemptAllocation>().size() == 1);
+  bench.act(id, ExperimentAction::kKill);
+  CHECK(bench.experiment(id).state == State::kStoppingKilled);
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+  bench.act(id, ExperimentAction::kCancel);
+  CHECK(bench.experiment(id).state == State::kStoppingKilled);
+  bench.exit(kTrial, ExitKind::kStopped);
+  CHECK(bench.trial(kTrial).state == State::kCanceled);
+  CHECK(bench.experiment(id).state == State::kCanceled);
+}
+
+TEST_CASE("what does not run yet ends at once") {
+  Bench bench;
+  const ExperimentId id = bench.submit(bench.config());
+  SECTION("canceled") { bench.act(id, ExperimentAction::kCancel); }
+  SECTION("killed") { bench.act(id, ExperimentAction::kKill); }
+  SECTION("its only trial killed") { bench.step(KillTrial{0, kTrial}); }
+  SECTION("killed while paused") {
+    bench.act(id, ExperimentAction::kPause);
+    bench.act(id, ExperimentAction::kKill);
+  }
+  CHECK(bench.experiment(id).state == State::kCanceled);
+  CHECK(bench.trial(kTrial).state == State::kCanceled);
+  CHECK(bench.core().experiments().empty());
+}
+
+TEST_CASE("actions are refused when they cannot be, and repeat safely when they are done") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  CHECK(*bench.act(id, ExperimentAction::kActivate));
+  CHECK(*bench.act(id, ExperimentAction::kPause));
+  CHECK(*bench.act(id, ExperimentAction::kPause));
+  CHECK(*bench.act(id, ExperimentAction::kKill));
+  CHECK(*bench.act(id, ExperimentAction::kKill));
+  CHECK(bench.act(id, ExperimentAction::kPause)->error().code == Code::kFailedPrecondition);
+  CHECK(bench.act(id, ExperimentAction::kActivate)->error().code == Code::kFailedPrecondition);
+  bench.exit(kTrial, ExitKind::kStopped);
+  CHECK(bench.act(id, ExperimentAction::kKill)->error().code == Code::kNotFound);
+  CHECK(bench.step(KillTrial{0, TrialId(99)})->error().code == Code::kNotFound);
+}
+
+TEST_CASE("a more important trial pre-empts, and the other comes back after it") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 2, 50));
+  REQUIRE(bench.attach(kTrial, 1));
+  bench.submit(bench.config(1, 2, 10));
+  REQUIRE(bench.sends<PreemptAllocation>().size() == 1);
+  REQUIRE(*bench.step(AcknowledgePreemption{0, kTrial, 1}));
+  bench.exit(kTrial, ExitKind::kSucceeded);
+  REQUIRE(bench.live(TrialId(2)));
+  CHECK(bench.live(kTrial) == nullptr);
+  bench.exit(TrialId(2), ExitKind::kSucceeded);
+  REQUIRE(bench.live(kTrial));
+  CHECK(bench.live(kTrial)->run == 2);
+}
+
+TEST_CASE("the task's log tells the story") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 1));
+  bench.exit(kTrial, ExitKind::kFailed);
+  std::string all;
+  for (const auto& line : bench.disk().logs) all += line.text + "\n";
+  CHECK(all ==
+        "scheduling trial 1 (experiment 1, run 1)\n"
+        "trial 1 was assigned to agent a1 (1 slot)\n"
+        "exited: exit code 7\n"
+        "restarting (1 of 1)\n"
+        "scheduling trial 1 (experiment 1, run 2)\n"
+        "trial 1 was assigned to agent a1 (1 slot)\n");
+}
+
+}  // namespace
+}  // namespace det::core

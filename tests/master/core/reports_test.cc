@@ -1,0 +1,167 @@
+// Owns the tests of what harnesses report: fences, repeats, rollbacks, metrics.
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "bench.h"
+
+namespace det::core {
+namespace {
+
+const TrialId kTrial{1};
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<std::string> searcher_events(const Bench& bench) {
+  std::vector<std::string> events;
+  for (const auto& [number, event] : bench.disk().searcher_events.at(ExperimentId(1))) events.push_back(event);
+  return events;
+}
+
+struct Running : Bench {
+  Running() {
+    connect("a1", 1);
+    submit(config());
+    REQUIRE(attach(kTrial, 1));
+  }
+};
+
+TEST_CASE("reports of a run that is not current are refused") {
+  Running bench;
+  bench.exit(kTrial, ExitKind::kLost);
+  REQUIRE(bench.live(kTrial)->run == 2);
+  const auto refused = bench.validate(kTrial, 1, 10, 0.5);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kAborted);
+  CHECK(refused.error().message == "run 1 of trial 1 is not current (2 is)");
+  CHECK(bench.attach(kTrial, 1).error().code == Code::kAborted);
+  CHECK(bench.checkpoint(kTrial, 1, 10, "c").error().code == Code::kAborted);
+  CHECK(bench.step(ReportProgress{0, kTrial, 1, 0.5, 5})->error().code == Code::kAborted);
+  CHECK(bench.step(ReportInvalidHp{0, kTrial, 1})->error().code == Code::kAborted);
+  CHECK(bench.step(AcknowledgePreemption{0, kTrial, 1})->error().code == Code::kAborted);
+  CHECK(bench.disk().validations.empty());
+}
+
+TEST_CASE("reports of a run that has ended are refused, its trial's too") {
+  Running bench;
+  bench.disconnect("a1");
+  bench.pass(Options{}.agent_wait());
+  REQUIRE(bench.live(kTrial) == nullptr);
+  CHECK(bench.validate(kTrial, 1, 10, 0.5).error().message == "run 1 of trial 1 has ended");
+  bench.act(ExperimentId(1), ExperimentAction::kKill);
+  CHECK(bench.validate(kTrial, 1, 10, 0.5).error().code == Code::kAborted);
+}
+
+TEST_CASE("a validation counts once, however often it is sent") {
+  Running bench;
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.validate(kTrial, 1, 20, 0.4));
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  CHECK(bench.disk().validations.size() == 2);
+  CHECK(searcher_events(bench).size() == 3);
+  CHECK(bench.trial(kTrial).best_metric == 0.4);
+}
+
+TEST_CASE("after a resume repeated steps are stored again, but are no news to the searcher") {
+  Running bench;
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.checkpoint(kTrial, 1, 15, "c15"));
+  REQUIRE(bench.validate(kTrial, 1, 20, 0.4));
+  bench.exit(kTrial, ExitKind::kFailed);
+  CHECK(bench.trial(kTrial).steps_completed == 15);
+  REQUIRE(bench.attach(kTrial, 2));
+  REQUIRE(bench.validate(kTrial, 2, 10, 0.5));
+  REQUIRE(bench.validate(kTrial, 2, 20, 0.4));
+  REQUIRE(bench.validate(kTrial, 2, 30, 0.3));
+  std::vector<std::pair<RunNumber, std::int64_t>> visible;
+  for (const auto& [key, row] : bench.disk().validations) {
+    if (!row.archived) visible.emplace_back(row.row.run, row.row.steps_completed);
+  }
+  CHECK(visible == std::vector<std::pair<RunNumber, std::int64_t>>{{1, 10}, {2, 20}, {2, 30}});
+  CHECK(searcher_events(bench).size() == 4);  // started, 10, 20, 30
+}
+
+TEST_CASE("a checkpoint reported late does not hide that its steps were never validated") {
+  Running bench;
+  REQUIRE(bench.checkpoint(kTrial, 1, 10, "c10"));
+  REQUIRE(bench.validate(kTrial, 1, 20, 0.5));
+  bench.exit(kTrial, ExitKind::kFailed);
+  REQUIRE(bench.attach(kTrial, 2));
+  REQUIRE(bench.validate(kTrial, 2, 10, 0.5));
+  CHECK(bench.disk().validations.contains({kTrial, 2, 10}));
+}
+
+TEST_CASE("the newest checkpoint is the one with the most steps") {
+  Running bench;
+  REQUIRE(bench.checkpoint(kTrial, 1, 10, "c10"));
+  REQUIRE(bench.checkpoint(kTrial, 1, 30, "c30"));
+  REQUIRE(bench.checkpoint(kTrial, 1, 20, "c20"));
+  REQUIRE(bench.checkpoint(kTrial, 1, 30, "c30"));
+  CHECK(bench.trial(kTrial).latest_checkpoint == "c30");
+  CHECK(bench.trial(kTrial).latest_steps == 30);
+  CHECK(bench.disk().checkpoints.size() == 3);
+}
+
+TEST_CASE("NaN is reported, stored, and never the best") {
+  Running bench;
+  REQUIRE(bench.validate(kTrial, 1, 10, kNan));
+  CHECK_FALSE(bench.trial(kTrial).best_metric);
+  REQUIRE(bench.validate(kTrial, 1, 20, 0.5));
+  REQUIRE(bench.validate(kTrial, 1, 30, kNan));
+  CHECK(bench.trial(kTrial).best_metric == 0.5);
+  CHECK(bench.disk().validations.size() == 3);
+}
+
+TEST_CASE("the best metric is the largest where larger is better") {
+  Bench bench;
+  bench.connect("a1", 1);
+  auto config = bench.config();
+  config->searcher.smaller_is_better = false;
+  bench.submit(config);
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.validate(kTrial, 1, 20, 0.7));
+  REQUIRE(bench.validate(kTrial, 1, 30, 0.6));
+  CHECK(bench.trial(kTrial).best_metric == 0.7);
+}
+
+TEST_CASE("a validation without the searcher's metric is stored all the same") {
+  Running bench;
+  REQUIRE(bench.validate(kTrial, 1, 10, std::nullopt));
+  CHECK(bench.disk().validations.size() == 1);
+  CHECK(searcher_events(bench).size() == 1);
+  CHECK(bench.trial(kTrial).state == State::kActive);
+}
+
+TEST_CASE("progress only grows within a run and becomes the experiment's") {
+  Running bench;
+  bench.step(ReportProgress{0, kTrial, 1, 0.5, 50});
+  bench.step(ReportProgress{0, kTrial, 1, 0.2, 20});
+  CHECK(bench.trial(kTrial).steps_completed == 50);
+  CHECK(bench.experiment(ExperimentId(1)).progress == 0.5);
+  bench.step(ReportProgress{0, kTrial, 1, kNan, 60});
+  CHECK(bench.trial(kTrial).progress == 0);
+  bench.step(ReportProgress{0, kTrial, 1, 7, 70});
+  CHECK(bench.trial(kTrial).progress == 1);
+}
+
+TEST_CASE("invalid hyperparameters end the trial as complete") {
+  Running bench;
+  bench.step(ReportInvalidHp{0, kTrial, 1});
+  bench.step(ReportInvalidHp{0, kTrial, 1});
+  CHECK(bench.trial(kTrial).state == State::kStoppingCompleted);
+  SECTION("when it leaves by itself") { bench.exit(kTrial, ExitKind::kFailed); }
+  SECTION("when it has to be killed") {
+    bench.pass(std::chrono::seconds(10));
+    CHECK(bench.live(kTrial)->kill_requested);
+    bench.exit(kTrial, ExitKind::kStopped);
+  }
+  CHECK(bench.trial(kTrial).state == State::kCompleted);
+  CHECK(searcher_events(bench).back().find("invalid_hp") != std::string::npos);
+}
+
+TEST_CASE("who was not asked to leave cannot agree to it") {
+  Running bench;
+  CHECK(bench.step(AcknowledgePreemption{0, kTrial, 1})->error().code == Code::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace det::core

@@ -1,0 +1,46 @@
+// Owns the tests of the tables of states.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "master/core/transitions.h"
+
+namespace det::core {
+namespace {
+
+const std::vector<State> kAll = {State::kActive,          State::kPaused,        State::kStoppingCompleted,
+                                 State::kStoppingCanceled, State::kStoppingKilled, State::kStoppingError,
+                                 State::kCompleted,       State::kCanceled,      State::kError};
+
+TEST_CASE("an end is the end") {
+  for (State from : kAll) {
+    for (State to : kAll) {
+      if (is_terminal(from)) CHECK_FALSE(is_legal(from, to));
+    }
+  }
+}
+
+TEST_CASE("stopping only worsens, and ends as it says or as an error") {
+  for (State from : kAll) {
+    if (!is_stopping(from)) continue;
+    CHECK_FALSE(is_legal(from, State::kActive));
+    CHECK_FALSE(is_legal(from, State::kPaused));
+    CHECK(is_legal(from, end_of(from)));
+    for (State to : kAll) {
+      if (is_stopping(to)) CHECK(is_legal(from, to) == (from < to));
+      if (is_terminal(to) && to != end_of(from)) CHECK((!is_legal(from, to) || to == State::kError));
+    }
+  }
+}
+
+TEST_CASE("names of states read back") {
+  for (State state : kAll) CHECK(parse_state(state_name(state)) == state);
+  for (int i = 0; i <= static_cast<int>(AllocationState::kTerminated); ++i) {
+    const auto state = static_cast<AllocationState>(i);
+    CHECK(parse_allocation_state(allocation_state_name(state)) == state);
+  }
+  CHECK(parse_state("STOPPING_CANCELED") == State::kStoppingCanceled);
+  CHECK_FALSE(parse_state("RUNNING"));
+}
+
+}  // namespace
+}  // namespace det::core

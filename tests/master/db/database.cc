@@ -1,0 +1,136 @@
+#include "tests/master/db/database.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+
+#include "base/files.h"
+#include "base/wait.h"
+#include "master/db/migrate.h"
+#include "master/db/private_server.h"
+
+namespace det::test {
+namespace {
+
+struct Server {
+  TemporaryDirectory directory;
+  db::PrivateServer server;
+};
+
+Server start_server() {
+  auto directory = TemporaryDirectory::create("det-db-test");
+  REQUIRE(directory);
+  auto server = db::PrivateServer::start({.directory = directory->path() + "/postgres"});
+  if (!server) FAIL(server.error().message);
+  return {std::move(*directory), std::move(*server)};
+}
+
+Server& shared_server() {
+  static Server server = start_server();
+  return server;
+}
+
+/// Of tests that are over.
+Queue<std::string>& idle_databases() {
+  static Queue<std::string> idle(64);
+  return idle;
+}
+
+}  // namespace
+
+Database::Database(bool migrated) {
+  static int made = 0;
+  if (auto idle = idle_databases().pop_batch(1, std::chrono::seconds(0)); !idle.empty()) {
+    url_ = idle.front();
+    // Emptied, it is as good as new, and a new one costs eight megabytes of disk.
+    REQUIRE(connection().script(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid(); DROP SCHEMA public CASCADE; CREATE SCHEMA public"));
+  } else {
+    const std::string name = "test" + std::to_string(++made);
+    auto admin = db::Connection::open({.url = shared_server().server.url()});
+    REQUIRE(admin);
+    REQUIRE(admin->script("CREATE DATABASE " + name));
+    url_ = shared_server().server.url(name);
+  }
+  if (!migrated) return;
+  db::Connection fresh = connection();
+  const Status status = db::migrate(fresh);
+  if (!status) FAIL(status.error().message);
+  REQUIRE(fresh.query("INSERT INTO users (name, password_hash) VALUES ('ada', 'x')"));
+}
+
+Database::~Database() { idle_databases().try_push(std::string(url_)); }
+
+db::Connection Database::connection() const {
+  auto opened = db::Connection::open(connect());
+  if (!opened) FAIL(opened.error().message);
+  return std::move(*opened);
+}
+
+std::string Database::value(const char* sql) const {
+  auto rows = connection().query(sql);
+  if (!rows) FAIL(rows.error().message);
+  REQUIRE(rows->size() == 1);
+  return (*rows)[0].next<std::string>();
+}
+
+std::int64_t Database::number(const char* sql) const {
+  auto rows = connection().query(sql);
+  if (!rows) FAIL(rows.error().message);
+  REQUIRE(rows->size() == 1);
+  return (*rows)[0].next<std::int64_t>();
+}
+
+/// Reports arrive on the store's thread and are read on the test's: queues carry them over.
+struct RunningStore::Shared {
+  std::atomic<db::Sequence> durable{0};
+  Queue<db::Sequence> reports{1 << 20};
+  Queue<Error> failures{1};
+  std::vector<db::Sequence> seen;
+  std::optional<Error> failure;
+
+  void collect() {
+    for (db::Sequence number : reports.pop_batch(1 << 20, std::chrono::seconds(0))) seen.push_back(number);
+    for (Error& error : failures.pop_batch(1, std::chrono::seconds(0))) failure = std::move(error);
+  }
+};
+
+RunningStore::RunningStore(std::unique_ptr<db::Store> store)
+    : shared_(std::make_shared<Shared>()), store_(std::move(store)) {
+  store_->start({.durable =
+                     [shared = shared_](db::Sequence number) {
+                       shared->reports.try_push(db::Sequence(number));
+                       shared->durable = number;
+                     },
+                 .failed = [shared = shared_](Error error) { shared->failures.try_push(std::move(error)); }});
+}
+RunningStore::~RunningStore() { store_->stop(); }
+
+bool RunningStore::wait_durable(db::Sequence number) {
+  return wait_until([&] { return shared_->durable >= number; }, std::chrono::seconds(60));
+}
+void RunningStore::write(std::vector<core::Write> group) {
+  const db::Sequence number = store_->append(std::move(group));
+  const bool durable = wait_durable(number);
+  if (const auto error = failure()) FAIL(error->message);
+  REQUIRE(durable);
+}
+std::vector<db::Sequence> RunningStore::reports() const {
+  shared_->collect();
+  return shared_->seen;
+}
+std::optional<Error> RunningStore::failure() const {
+  shared_->collect();
+  return shared_->failure;
+}
+bool RunningStore::wait_failed() {
+  return wait_until([&] { return failure().has_value(); }, std::chrono::seconds(60));
+}
+
+std::unique_ptr<db::PgStore> open_store(const Database& database) {
+  auto store = db::PgStore::open({.connect = database.connect()});
+  if (!store) FAIL(store.error().message);
+  return std::move(*store);
+}
+
+}  // namespace det::test

@@ -1,0 +1,51 @@
+// Owns the PostgreSQL that this test program shares: one private server, a fresh database for each test.
+#pragma once
+
+#include <string>
+
+#include "master/db/bulk.h"
+#include "master/db/pg.h"
+#include "master/db/pg_store.h"
+#include "master/db/pool.h"
+
+namespace det::test {
+
+/// A database of its own, empty or with the schema and one user (id 1).
+class Database {
+ public:
+  explicit Database(bool migrated = true);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  db::ConnectOptions connect() const { return {.url = url_}; }
+  const std::string& url() const { return url_; }
+  db::Connection connection() const;
+  /// One value of one row, as text: for checks that look past the code under test.
+  std::string value(const char* sql) const;
+  std::int64_t number(const char* sql) const;
+
+ private:
+  std::string url_;
+};
+
+/// A store that is started, and what it has reported.
+class RunningStore {
+ public:
+  explicit RunningStore(std::unique_ptr<db::Store> store);
+  ~RunningStore();
+  db::Store& store() { return *store_; }
+  /// Appends and waits until it is durable; fails the test when that does not happen within 60 s.
+  void write(std::vector<core::Write> group);
+  bool wait_durable(db::Sequence number);
+  std::vector<db::Sequence> reports() const;
+  std::optional<Error> failure() const;
+  bool wait_failed();
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<db::Store> store_;
+};
+std::unique_ptr<db::PgStore> open_store(const Database& database);
+
+}  // namespace det::test

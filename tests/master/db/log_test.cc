@@ -1,0 +1,133 @@
+// Owns the promises of task logs: every line once and in order, found by any filter, bytes as they were.
+#include <catch2/catch.hpp>
+
+#include "base/queue.h"
+#include "master/db/bulk.h"
+#include "master/db/queries_log.h"
+#include "tests/master/db/database.h"
+
+namespace det::test {
+namespace {
+
+constexpr WallTime kTime{1'000'000};
+
+db::LogLine line(std::string text, int rank = 0, std::string level = "INFO", std::string out = "stdout") {
+  return {kTime, rank, std::move(level), std::move(out), "task", std::move(text)};
+}
+
+std::int64_t ship(db::BulkWriter& bulk, std::int64_t first, std::vector<db::LogLine> lines,
+                  const std::string& allocation = "t.1") {
+  auto answers = std::make_shared<Queue<Result<std::int64_t>>>(1);
+  REQUIRE(
+      bulk.push(db::LogBatch{TaskId("t"), AllocationId(allocation), AgentId("agent"), first, std::move(lines),
+                             [answers](Result<std::int64_t> next) { answers->push(std::move(next)); }}));
+  auto answer = answers->pop_batch(1, std::chrono::seconds(60));
+  REQUIRE(answer.size() == 1);
+  if (!answer[0]) FAIL(answer[0].error().message);
+  return *answer[0];
+}
+
+std::vector<std::string> texts(db::Pool& pool, db::LogFilter filter) {
+  filter.task = TaskId("t");
+  auto rows = db::read_logs(pool, filter);
+  if (!rows) FAIL(rows.error().message);
+  std::vector<std::string> texts;
+  for (const db::LogRow& row : *rows) texts.push_back(row.text);
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("log lines sent again are skipped, whole batches and halves") {
+  const Database database;
+  db::BulkWriter bulk({.connect = database.connect()});
+  CHECK(ship(bulk, 1, {line("1"), line("2")}) == 3);
+  CHECK(ship(bulk, 1, {line("1"), line("2")}) == 3);
+  CHECK(ship(bulk, 2, {line("2"), line("3"), line("4")}) == 5);
+  CHECK(ship(bulk, 1, {}) == 5);
+  CHECK(ship(bulk, 8, {line("8")}) == 9);  // the agent dropped 5 to 7
+  CHECK(ship(bulk, 1, {line("other")}, "t.2") == 2);
+  db::Pool pool(database.connect());
+  CHECK(texts(pool, {}) == Texts{"1", "2", "3", "4", "8", "other"});
+}
+
+TEST_CASE("many batches in a queue keep their order") {
+  const Database database;
+  db::BulkWriter bulk({.connect = database.connect()});
+  for (std::int64_t i = 0; i < 300; ++i)
+    REQUIRE(bulk.push(db::LogBatch{TaskId("t"),
+                                   AllocationId("t.1"),
+                                   AgentId("a"),
+                                   i + 1,
+                                   {line(std::to_string(i))},
+                                   [](const Result<std::int64_t>&) {}}));
+  CHECK(ship(bulk, 301, {line("last")}) == 302);
+  CHECK(database.number("SELECT count(*) FROM (SELECT convert_from(log, 'UTF8')::int AS n, row_number() OVER "
+                        "(ORDER BY id) - 1"
+                        " AS place FROM task_logs WHERE log <> 'last') numbered WHERE n = place") == 300);
+}
+
+TEST_CASE("logs are read by position, from either end and by every filter") {
+  const Database database;
+  db::BulkWriter bulk({.connect = database.connect()});
+  const std::string raw("raw \xff\0 bytes", 12);
+  ship(bulk, 1,
+       {line("epoch 1"), line("Epoch 2", 1), line("warn", 0, "WARNING", "stderr"),
+        line(raw, 2, "ERROR", "stderr"), line("100% é (done)", -1, "")});
+  db::Pool pool(database.connect());
+  CHECK(texts(pool, {.limit = 2}) == Texts{"epoch 1", "Epoch 2"});
+  CHECK(texts(pool, {.limit = 2, .descending = true}) == Texts{"100% é (done)", raw});
+  CHECK(texts(pool, {.levels = {"ERROR", "WARNING"}}) == Texts{"warn", raw});
+  CHECK(texts(pool, {.stdtypes = {"stderr"}}) == Texts{"warn", raw});
+  CHECK(texts(pool, {.ranks = {1, 2}}) == Texts{"Epoch 2", raw});
+  CHECK(texts(pool, {.agents = {"nobody"}}).empty());
+  CHECK(texts(pool, {.allocations = {"t.1"}, .sources = {"task"}}).size() == 5);
+  CHECK(texts(pool, {.search = "é (d"}) == Texts{"100% é (done)"});
+  CHECK(texts(pool, {.search = "%"}) == Texts{"100% é (done)"});
+  CHECK(texts(pool, {.search = "^[Ee]poch [0-9]$", .regex = true}) == Texts{"epoch 1", "Epoch 2"});
+  CHECK(texts(pool, {.search = "raw .377", .regex = true}) == Texts{raw});
+  CHECK(texts(pool, {.before = WallTime{1'000'000}}).empty());
+  CHECK(texts(pool, {.after = WallTime{999'999}}).size() == 5);
+
+  auto first = db::read_logs(pool, {.task = TaskId("t"), .limit = 1});
+  REQUIRE(first);
+  CHECK((*first)[0].rank == 0);
+  CHECK((*first)[0].agent == AgentId("agent"));
+  CHECK((*first)[0].time == WallTime{1'000'000});
+  CHECK(texts(pool, {.after_id = (*first)[0].id, .limit = 1}) == Texts{"Epoch 2"});
+  CHECK(db::read_logs(pool, {.task = TaskId("t"), .search = "(", .regex = true}).error().code ==
+        Code::kInvalidArgument);
+}
+
+TEST_CASE("a reader that follows by id misses no line, though two writers commit") {
+  const Database database;
+  RunningStore store(open_store(database));
+  db::BulkWriter bulk({.connect = database.connect()});
+  db::Pool pool(database.connect());
+  constexpr int kEach = 400;
+  for (int i = 1; i <= kEach; ++i) {
+    store.store().append(
+        {core::AppendTaskLog{TaskId("t"), AllocationId("t.1"), "INFO", "master", WallTime{1}}});
+    REQUIRE(bulk.push(db::LogBatch{
+        TaskId("t"), AllocationId("t.1"), AgentId("a"), i, {line("agent")}, [](const Result<std::int64_t>&) {
+        }}));
+  }
+  std::int64_t last = 0;
+  std::size_t seen = 0;
+  const MonoTime deadline = mono_now() + std::chrono::seconds(60);
+  while (seen < 2 * kEach && mono_now() < deadline) {
+    auto rows = db::read_logs(pool, {.task = TaskId("t"), .after_id = last, .limit = 50});
+    REQUIRE(rows);
+    for (const db::LogRow& row : *rows) {
+      REQUIRE(row.id > last);
+      last = row.id;
+      ++seen;
+    }
+  }
+  CHECK(seen == 2 * kEach);
+  CHECK(database.number("SELECT count(*) FROM task_logs") == 2 * kEach);
+}
+
+}  // namespace det::test

@@ -1,0 +1,92 @@
+// Owns the proof that migrations make exactly schema.sql, and that no start leaves a schema in between.
+#include "master/db/migrate.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/files.h"
+#include "tests/master/db/database.h"
+
+namespace det::test {
+namespace {
+
+/// Everything the catalog says of our schema, one line a fact, sorted.
+std::string catalog(const Database& database) {
+  return database.value(R"(
+SELECT string_agg(fact, E'\n' ORDER BY fact) FROM (
+  SELECT format('column %s.%s %s default %s null %s identity %s storage %s', c.relname, a.attname,
+                format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid), NOT a.attnotnull, a.attidentity,
+                a.attstorage) AS fact
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+   WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'S', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL SELECT format('column order %s %s', c.relname, string_agg(a.attname, ' ' ORDER BY a.attnum))
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+   WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped GROUP BY c.relname
+  UNION ALL SELECT format('constraint %s.%s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+   WHERE connamespace = 'public'::regnamespace
+  UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'public'
+  UNION ALL SELECT 'function ' || pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace) facts)");
+}
+
+}  // namespace
+
+TEST_CASE("the migrations make exactly schema.sql") {
+  const Database migrated;
+  const Database written(false);
+  const auto sql = read_file(std::string(DET_SOURCE_DIR) + "/master/db/schema.sql");
+  REQUIRE(sql);
+  const Status status = written.connection().script(*sql);
+  if (!status) FAIL(status.error().message);
+  CHECK(catalog(migrated) == catalog(written));
+  CHECK(catalog(migrated).size() > 5000);
+}
+
+TEST_CASE("migrating again changes nothing") {
+  const Database database;
+  const std::string before = catalog(database);
+  db::Connection connection = database.connection();
+  REQUIRE(db::migrate(connection));
+  CHECK(catalog(database) == before);
+  CHECK(database.number("SELECT count(*) FROM schema_migrations") ==
+        static_cast<std::int64_t>(db::migrations().size()));
+}
+
+TEST_CASE("migrations are numbered from one without gaps") {
+  std::int64_t version = 0;
+  for (const db::Migration& step : db::migrations()) CHECK(step.version == ++version);
+}
+
+TEST_CASE("a newer schema is refused with one clear line") {
+  const Database database;
+  db::Connection connection = database.connection();
+  REQUIRE(connection.query("INSERT INTO schema_migrations (version, name) VALUES (999, 'later')"));
+  const Status status = db::migrate(connection);
+  REQUIRE_FALSE(status);
+  CHECK(status.error().code == Code::kFailedPrecondition);
+  CHECK_THAT(status.error().message,
+             Catch::Contains("999") && Catch::Contains("newer") && !Catch::Contains("\n"));
+}
+
+TEST_CASE("a migration that fails or is killed half-way leaves the step before, and goes on from there") {
+  const Database database(false);
+  const std::vector<db::Migration> good = {
+      {1, "0001_a", "CREATE TABLE a (x int);"},
+      {2, "0002_b", "CREATE TABLE b (x int); INSERT INTO b VALUES (1);"}};
+  std::vector<db::Migration> bad = good;
+  bad[1].sql = "CREATE TABLE b (x int); INSERT INTO nowhere VALUES (1);";
+  db::Connection connection = database.connection();
+  const Status status = db::migrate(connection, bad);
+  REQUIRE_FALSE(status);
+  CHECK_THAT(status.error().message, Catch::Contains("0002_b"));
+  CHECK(database.number("SELECT max(version) FROM schema_migrations") == 1);
+  CHECK(database.number("SELECT count(*) FROM pg_tables WHERE tablename = 'b'") == 0);
+
+  bad[1].sql = "CREATE TABLE b (x int); SELECT pg_terminate_backend(pg_backend_pid());";
+  CHECK_FALSE(db::migrate(connection, bad));
+  CHECK(database.number("SELECT count(*) FROM pg_tables WHERE tablename = 'b'") == 0);
+
+  db::Connection fresh = database.connection();
+  REQUIRE(db::migrate(fresh, good));
+  CHECK(database.number("SELECT count(*) FROM b") == 1);
+}
+
+}  // namespace det::test

@@ -1,0 +1,148 @@
+// Owns what only the store in PostgreSQL promises: exactly once through lost connections, and one master at a
+// time.
+#include "master/db/pg_store.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/wait.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/proxy.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+/// A write without a key: done twice, it shows.
+core::AppendTaskLog line(int number) {
+  return {TaskId("task"), AllocationId("task.1"), "INFO", std::to_string(number), WallTime{number}};
+}
+
+/// The numbers of all lines, in order of id, joined.
+std::string lines(const Database& database) {
+  return database.value(
+      "SELECT coalesce(string_agg(convert_from(log, 'UTF8'), ' ' ORDER BY id), '') FROM task_logs");
+}
+
+std::string numbers(int count) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) text += (i == 1 ? "" : " ") + std::to_string(i);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a COMMIT whose answer is lost is neither forgotten nor repeated") {
+  const Database database;
+  Proxy proxy(database.url());
+  auto opened = db::PgStore::open({.connect = proxy.connect()});
+  REQUIRE(opened);
+  RunningStore running(std::move(*opened));
+  for (int i = 1; i <= 20; ++i) {
+    proxy.cut(i % 2 == 0 ? Proxy::Cut::kAfterCommit : Proxy::Cut::kBeforeCommit);
+    running.write({line(i)});
+    CHECK(proxy.cuts() == i);
+  }
+  CHECK(lines(database) == numbers(20));
+}
+
+TEST_CASE("sessions killed while groups queue up lose and double nothing") {
+  const Database database;
+  auto opened = open_store(database);
+  db::PgStore& store = *opened;
+  RunningStore running(std::move(opened));
+  db::Connection killer = database.connection();
+  constexpr int kCount = 2000;
+  for (int i = 1; i <= kCount; ++i) {
+    store.append({line(i)});
+    if (i % 200 == 0) REQUIRE(killer.query("SELECT pg_terminate_backend($1::int)", store.backend_pid()));
+  }
+  REQUIRE(running.wait_durable(kCount));
+  CHECK(lines(database) == numbers(kCount));
+}
+
+TEST_CASE("a second master is refused at once, and told who is there") {
+  const Database database;
+  auto first = open_store(database);
+  const MonoTime begun = mono_now();
+  const auto second = db::PgStore::open({.connect = database.connect()});
+  REQUIRE_FALSE(second);
+  CHECK(mono_now() - begun < std::chrono::seconds(2));
+  CHECK(second.error().code == Code::kFailedPrecondition);
+  CHECK_THAT(second.error().message, Catch::Contains("pid " + std::to_string(getpid())));
+  CHECK_THAT(second.error().message, Catch::Contains("host "));
+  first.reset();
+  CHECK(db::PgStore::open({.connect = database.connect()}));
+}
+
+TEST_CASE("a master that was away while another ran fails instead of writing") {
+  const Database database;
+  auto opened = open_store(database);
+  db::PgStore& store = *opened;
+  RunningStore running(std::move(opened));
+  running.write({line(1)});
+  db::Connection other = database.connection();
+  REQUIRE(other.query("UPDATE writer_position SET epoch = epoch + 1, sequence = 0"));
+  REQUIRE(other.query("SELECT pg_terminate_backend($1::int)", store.backend_pid()));
+  store.append({line(2)});
+  REQUIRE(running.wait_failed());
+  CHECK(running.failure()->code == Code::kFailedPrecondition);
+  CHECK(lines(database) == numbers(1));
+}
+
+TEST_CASE("a database that stays away is waited for, then given up") {
+  const Database database;
+  Proxy proxy(database.url());
+  auto opened = db::PgStore::open({.connect = proxy.connect(), .give_up = std::chrono::milliseconds(300)});
+  REQUIRE(opened);
+  RunningStore running(std::move(*opened));
+  running.write({line(1)});
+  proxy.cut(Proxy::Cut::kEverything);
+  running.store().append({line(2)});
+  REQUIRE(running.wait_failed());
+  CHECK(running.failure()->code == Code::kUnavailable);
+  CHECK(lines(database) == numbers(1));
+}
+
+TEST_CASE("what comes before a write that can never succeed is kept, and nothing after it") {
+  const Database database;
+  auto opened = open_store(database);
+  db::PgStore& store = *opened;
+  // Appended before the writer starts: one batch.
+  store.append({line(1)});
+  store.append({line(2)});
+  store.append({line(3), core::PutTrial{plain_trial(1, 77)}});  // there is no experiment 77
+  store.append({line(4)});
+  RunningStore running(std::move(opened));
+  REQUIRE(running.wait_failed());
+  CHECK(running.failure()->code == Code::kFailedPrecondition);
+  CHECK(running.reports() == std::vector<db::Sequence>{1, 2});
+  CHECK(lines(database) == numbers(2));
+}
+
+TEST_CASE("text that PostgreSQL cannot hold is repaired, and bytes of a log line are kept") {
+  const Database database;
+  RunningStore running(open_store(database));
+  core::Trial trial = plain_trial();
+  trial.exit_reason = std::string("bad \xff and \0 end", 15);
+  const std::string raw("raw \xff \0 line", 12);
+  running.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{trial},
+                 core::AppendTaskLog{TaskId("t"), AllocationId("a"), "INFO", raw, WallTime{1}}});
+  CHECK(database.value("SELECT exit_reason FROM trials") == "bad \xEF\xBF\xBD and \xE2\x90\x80 end");
+  CHECK(database.value("SELECT log FROM task_logs") == raw);
+}
+
+TEST_CASE("a checkpoint's size is the sum of its files") {
+  const Database database;
+  RunningStore running(open_store(database));
+  running.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial()},
+                 core::InsertCheckpoint{CheckpointId("c1"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 5,
+                                        R"({"model.bin":1000,"dir/":0,"state.bin":24})", "{}", WallTime{1}},
+                 core::InsertCheckpoint{CheckpointId("c2"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 6,
+                                        "{}", "{}", WallTime{1}}});
+  CHECK(database.number("SELECT size FROM checkpoints WHERE uuid = 'c1'") == 1024);
+  CHECK(database.number("SELECT size FROM checkpoints WHERE uuid = 'c2'") == 0);
+}
+
+}  // namespace det::test

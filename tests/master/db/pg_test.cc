@@ -1,0 +1,137 @@
+// Owns the tests of the layer over libpq: values there and back, and what a failure means.
+#include "master/db/pg.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "tests/master/db/database.h"
+
+namespace det::test {
+
+TEST_CASE("values go to PostgreSQL and come back to the bit") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  const std::string bytes("\0\xff\x80 raw", 7);
+  auto rows = connection.query(
+      "SELECT $1::bigint, $2::float8, $3::boolean, $4::text, $5::bytea, $6::timestamptz, $7::text,"
+      " $8::bigint[], $9::text[], 7::int",
+      std::numeric_limits<std::int64_t>::min(), -0.0, true, "it's \"é\" $1 \\", db::Bytes{bytes},
+      WallTime{-1}, std::optional<std::string>(), std::vector<std::int64_t>{1, -2},
+      std::vector<std::string>{"a,b", "", "\"{\\}\""});
+  REQUIRE(rows);
+  auto row = (*rows)[0];
+  CHECK(row.next<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
+  CHECK(std::signbit(row.next<double>()));
+  CHECK(row.next<bool>());
+  CHECK(row.next<std::string>() == "it's \"é\" $1 \\");
+  CHECK(row.next<std::string>() == bytes);
+  CHECK(row.next<WallTime>() == WallTime{-1});
+  CHECK_FALSE(row.next<std::optional<std::string>>());
+  CHECK(row.next<std::vector<std::int64_t>>() == std::vector<std::int64_t>{1, -2});
+  CHECK(row.next<std::vector<std::string>>() == std::vector<std::string>{"a,b", "", "\"{\\}\""});
+  CHECK(row.next<std::int32_t>() == 7);
+
+  for (double value : {std::nan(""), std::numeric_limits<double>::infinity(),
+                       std::numeric_limits<double>::denorm_min(), 0.1}) {
+    auto echoed = connection.query("SELECT $1::float8", value);
+    REQUIRE(echoed);
+    const auto back = (*echoed)[0].next<double>();
+    CHECK((back == value || (std::isnan(back) && std::isnan(value))));
+  }
+}
+
+TEST_CASE("an empty array is an array") {
+  const Database database(false);
+  auto rows = database.connection().query("SELECT cardinality($1::text[]), cardinality($2::bigint[])",
+                                          std::vector<std::string>{}, std::vector<std::int64_t>{});
+  REQUIRE(rows);
+  auto row = (*rows)[0];
+  CHECK(row.next<std::int64_t>() == 0);
+  CHECK(row.next<std::int64_t>() == 0);
+}
+
+TEST_CASE("failures are told apart") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  REQUIRE(connection.script("CREATE TABLE t (x int PRIMARY KEY CHECK (x > 0)); INSERT INTO t VALUES (1)"));
+  const auto code = [&](const char* sql) {
+    auto rows = connection.query(sql);
+    return rows ? Code(0) : rows.error().code;
+  };
+  CHECK(code("INSERT INTO t VALUES (1)") == Code::kAlreadyExists);
+  CHECK(code("INSERT INTO t VALUES (0)") == Code::kFailedPrecondition);
+  CHECK(code("SELECT 'x'::int") == Code::kInvalidArgument);
+  CHECK(code("SELECT 'a' ~ '('") == Code::kInvalidArgument);
+  CHECK(code("SELEC") == Code::kInternal);
+  REQUIRE(connection.script("SET statement_timeout = 20"));
+  CHECK(code("SELECT pg_sleep(5)") == Code::kDeadlineExceeded);
+  CHECK(connection.alive());
+  CHECK(code("SELECT pg_terminate_backend(pg_backend_pid())") == Code::kUnavailable);
+  CHECK_FALSE(connection.alive());
+  CHECK(db::is_retryable({Code::kUnavailable, "", {}}));
+  CHECK_FALSE(db::is_retryable({Code::kUnknown, "", {}}));
+}
+
+TEST_CASE("a pipeline is one transaction's worth of statements, whole or not at all") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  REQUIRE(connection.script("CREATE TABLE t (x bigint PRIMARY KEY)"));
+  const auto insert = [](std::int64_t x) {
+    return db::Statement{"INSERT INTO t VALUES ($1)", db::Params(x)};
+  };
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(connection.begin());
+    const Status bad = connection.pipeline({insert(1), insert(2), insert(1), insert(3)});
+    REQUIRE_FALSE(bad);
+    CHECK(bad.error().code == Code::kAlreadyExists);
+    connection.rollback();
+    CHECK(database.number("SELECT count(*) FROM t") == 0);
+  }
+  REQUIRE(connection.begin());
+  std::vector<db::Statement> many;
+  for (std::int64_t i = 0; i < 5000; ++i) many.push_back(insert(i));
+  REQUIRE(connection.pipeline(many));
+  REQUIRE(connection.commit());
+  CHECK(database.number("SELECT count(*) FROM t") == 5000);
+
+  REQUIRE(connection.begin());
+  const Status missing =
+      connection.pipeline({{"UPDATE t SET x = x WHERE x = $1", db::Params(std::int64_t{-1}), true}});
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == Code::kInternal);
+}
+
+TEST_CASE("a commit of a failed transaction is no success") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  REQUIRE(connection.begin());
+  CHECK_FALSE(connection.query("SELECT 1/0"));
+  CHECK_FALSE(connection.commit());
+}
+
+TEST_CASE("a server that is away is unavailable, and waiting for it ends") {
+  const db::ConnectOptions nowhere{.url = "host='/nonexistent' user=x dbname=x"};
+  const auto connection = db::Connection::open(nowhere);
+  REQUIRE_FALSE(connection);
+  CHECK(connection.error().code == Code::kUnavailable);
+  db::Pause pause;
+  CHECK(db::open_patiently(nowhere, std::chrono::milliseconds(50), pause).error().code == Code::kUnavailable);
+  std::thread canceler([&] { pause.cancel(); });
+  CHECK(db::open_patiently(nowhere, std::chrono::hours(1), pause).error().code == Code::kCancelled);
+  canceler.join();
+}
+
+TEST_CASE("the pool goes on after its connections were killed") {
+  const Database database(false);
+  db::Pool pool(database.connect(), 2);
+  REQUIRE(pool.query("SELECT 1"));
+  REQUIRE(
+      database.connection().query("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                                  " WHERE datname = current_database() AND pid <> pg_backend_pid()"));
+  CHECK(pool.query("SELECT 1"));
+  CHECK(pool.query("SELECT 1"));
+}
+
+}  // namespace det::test

@@ -1,0 +1,358 @@
+// Owns the tests of reads for the API, on rows that the store and the bulk writer wrote.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "base/json.h"
+#include "base/queue.h"
+#include "master/db/queries_checkpoint.h"
+#include "master/db/queries_experiment.h"
+#include "master/db/queries_metric.h"
+#include "master/db/queries_model.h"
+#include "master/db/queries_trial.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+core::InsertValidation validation(std::int64_t trial, std::int64_t steps, double metric, RunNumber run = 1) {
+  return {TrialId(trial), run, steps, dump_json({{"accuracy", json_double(metric)}}), metric,
+          WallTime{steps}};
+}
+core::InsertCheckpoint checkpoint(const std::string& uuid, std::int64_t trial, std::int64_t steps) {
+  return {CheckpointId(uuid),
+          TrialId(trial),
+          1,
+          TaskId("task"),
+          AllocationId("task.1"),
+          steps,
+          R"({"a":10,"b":5})",
+          R"({"steps_completed":1})",
+          WallTime{steps}};
+}
+core::Allocation allocation(std::int64_t trial, RunNumber run, core::AllocationState state) {
+  core::Allocation row;
+  row.id = AllocationId("trial" + std::to_string(trial) + "." + std::to_string(run));
+  row.trial = TrialId(trial);
+  row.run = run;
+  row.state = state;
+  row.started = WallTime{1'000'000};
+  if (state == core::AllocationState::kTerminated) row.ended = WallTime{4'500'000};
+  return row;
+}
+
+/// Experiment 1 (accuracy, larger is better) with trials 1 and 2; 2 waits.
+struct World {
+  Database database;
+  RunningStore store{open_store(database)};
+  db::Pool pool{database.connect()};
+
+  World() {
+    core::Trial best = plain_trial(1);
+    best.best_metric = 0.9;
+    store.write(
+        {core::PutExperiment{plain_experiment(), true}, core::PutTrial{best}, core::PutTrial{plain_trial(2)},
+         core::PutAllocation{allocation(1, 1, core::AllocationState::kTerminated)},
+         core::PutAllocation{allocation(1, 2, core::AllocationState::kRunning)}, validation(1, 100, 0.5),
+         validation(1, 200, 0.9), validation(1, 300, 0.7), validation(1, 400, kNaN),
+         checkpoint("c200", 1, 200), checkpoint("c300", 1, 300), checkpoint("c400", 1, 400)});
+    train(100, R"({"loss":2})");
+  }
+
+  void train(std::int64_t steps, const std::string& metrics, const std::string& group = "training") {
+    db::BulkWriter bulk({.connect = database.connect()});
+    Queue<Status> answers(1);
+    bulk.push(db::MetricBatch{TrialId(1), 1, {{group, steps, metrics, WallTime{steps}}}, [&](Status status) {
+                                answers.push(std::move(status));
+                              }});
+    REQUIRE(answers.pop()->has_value());
+  }
+};
+
+std::vector<std::int64_t> ids(const Result<db::Page<db::ExperimentRow>>& page) {
+  if (!page) FAIL(page.error().message);
+  std::vector<std::int64_t> ids;
+  for (const auto& row : page->rows) ids.push_back(row.id.value);
+  return ids;
+}
+using Ids = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("an experiment is shown with all that belongs to it") {
+  World world;
+  const auto digest = db::put_model_definition(world.pool, "archive");
+  core::Experiment row = plain_experiment(2);
+  row.model_definition = *digest;
+  row.state = core::State::kCompleted;
+  row.ended = WallTime{row.submitted.micros + 2'500'000};
+  row.parent = ExperimentId(1);
+  world.store.write({core::PutExperiment{row, true}});
+
+  const auto one = db::get_experiment(world.pool, ExperimentId(1));
+  if (!one) FAIL(one.error().message);
+  CHECK(one->name == "mnist é");
+  CHECK(one->labels == std::vector<std::string>{"blue", "two words"});
+  CHECK(one->username == "ada");
+  CHECK(one->project_name == "Uncategorized");
+  CHECK(one->workspace_name == "Uncategorized");
+  CHECK(one->workspace == 1);
+  CHECK(one->resource_pool == "big");
+  CHECK(one->num_trials == 2);
+  CHECK(one->trials == std::vector<TrialId>{TrialId(1), TrialId(2)});
+  CHECK(one->best_trial == TrialId(1));
+  CHECK(one->best_metric == 0.9);
+  CHECK_FALSE(one->smaller_is_better);
+  CHECK(one->searcher_name == "single");
+  CHECK(one->searcher_metric == "accuracy");
+  CHECK(one->checkpoint_count == 3);
+  CHECK(one->checkpoint_size == 45);
+  CHECK(one->live == core::AllocationState::kRunning);
+  CHECK(one->config == dump_json(sample_config()->resolved));
+  CHECK(one->model_definition.empty());
+
+  const auto two = db::get_experiment(world.pool, ExperimentId(2));
+  REQUIRE(two);
+  CHECK(two->duration == 2.5);
+  CHECK(two->model_definition_size == 7);
+  CHECK(two->parent == ExperimentId(1));
+  CHECK_FALSE(two->best_trial);
+  CHECK_FALSE(two->live);
+  CHECK(db::get_model_definition(world.pool, ExperimentId(2)) == std::string("archive"));
+  CHECK(db::get_experiment(world.pool, ExperimentId(3)).error().code == Code::kNotFound);
+  CHECK(*db::find_experiment(world.pool, RequestId("request-2")) == ExperimentId(2));
+  CHECK_FALSE(*db::find_experiment(world.pool, RequestId("request-9")));
+}
+
+TEST_CASE("experiments are filtered, sorted and cut into pages") {
+  World world;
+  for (std::int64_t i = 2; i <= 5; ++i) {
+    core::Experiment row = plain_experiment(i);
+    row.state = i % 2 == 0 ? core::State::kCompleted : core::State::kPaused;
+    row.progress = 1.0 / static_cast<double>(i);
+    world.store.write({core::PutExperiment{row, true}});
+  }
+  REQUIRE(world.database.connection().query("UPDATE experiments SET name = 'net ' || id, archived = id = 5"));
+  const auto list = [&](db::ExperimentFilter filter) {
+    return ids(db::list_experiments(world.pool, filter));
+  };
+  CHECK(list({}) == Ids{1, 2, 3, 4, 5});
+  CHECK(list({.window = {.descending = true}}) == Ids{5, 4, 3, 2, 1});
+  CHECK(list({.window = {.offset = 1, .limit = 2}}) == Ids{2, 3});
+  CHECK(list({.window = {.offset = -2}}) == Ids{4, 5});
+  CHECK(list({.window = {.offset = 99}}).empty());
+  CHECK(list({.window = {.limit = -2}}).empty());
+  CHECK(list({.name = "NET 3"}) == Ids{3});
+  CHECK(list({.name = "%"}).empty());
+  CHECK(list({.description = "QUOTED"}).size() == 5);
+  CHECK(list({.labels = {"blue"}}).size() == 5);
+  CHECK(list({.labels = {"blue", "red"}}).empty());
+  CHECK(list({.archived = true}) == Ids{5});
+  CHECK(list({.archived = false}) == Ids{1, 2, 3, 4});
+  CHECK(list({.states = {core::State::kCompleted, core::State::kActive}}) == Ids{1, 2, 4});
+  CHECK(list({.users = {"ada"}}).size() == 5);
+  CHECK(list({.users = {"bob"}}).empty());
+  CHECK(list({.user_ids = {1}, .project = 1}).size() == 5);
+  CHECK(list({.project = 2}).empty());
+  CHECK(list({.sort = db::ExperimentSort::kProgress}) == Ids{1, 5, 4, 3, 2});
+  CHECK(list({.sort = db::ExperimentSort::kNumTrials, .window = {.limit = 1, .descending = true}}) == Ids{1});
+  for (int key = 0; key <= static_cast<int>(db::ExperimentSort::kResourcePool); ++key)
+    CHECK(list({.sort = static_cast<db::ExperimentSort>(key)}).size() == 5);
+  const auto page = db::list_experiments(world.pool, {.window = {.offset = -2, .limit = 1}});
+  CHECK(page->total == 5);
+  CHECK(page->start == 3);
+}
+
+TEST_CASE("a trial is shown with its best and newest, and NaN is never best") {
+  World world;
+  const auto row = db::get_trial(world.pool, TrialId(1));
+  if (!row) FAIL(row.error().message);
+  CHECK(row->trial.hparams == R"({"lr":0.1})");
+  CHECK(row->live == core::AllocationState::kRunning);
+  CHECK(row->total_batches == 400);
+  CHECK(row->wall_clock > 3.5);
+  CHECK(row->checkpoint_count == 3);
+  CHECK(row->checkpoint_size == 45);
+  CHECK(row->latest_validation->steps_completed == 400);
+  CHECK(row->best_validation->steps_completed == 200);
+  CHECK(row->best_validation->searcher_metric == 0.9);
+  CHECK(row->best_checkpoint->uuid == CheckpointId("c200"));
+
+  REQUIRE(world.database.connection().query("UPDATE experiments SET smaller_is_better = true"));
+  const auto smaller = db::get_trial(world.pool, TrialId(1));
+  CHECK(smaller->best_validation->steps_completed == 100);
+  CHECK(smaller->best_checkpoint->uuid == CheckpointId("c300"));
+
+  const auto idle = db::get_trial(world.pool, TrialId(2));
+  REQUIRE(idle);
+  CHECK_FALSE(idle->live);
+  CHECK_FALSE(idle->best_validation);
+  CHECK_FALSE(idle->best_checkpoint);
+  CHECK(idle->wall_clock == 0);
+  CHECK(db::get_trial(world.pool, TrialId(3)).error().code == Code::kNotFound);
+}
+
+TEST_CASE("a trial with nothing but NaN has no best") {
+  World world;
+  world.store.write({validation(2, 1, kNaN), checkpoint("n", 2, 1)});
+  const auto row = db::get_trial(world.pool, TrialId(2));
+  CHECK(row->latest_validation->steps_completed == 1);
+  CHECK(std::isnan(*row->latest_validation->searcher_metric));
+  CHECK_FALSE(row->best_validation);
+  CHECK_FALSE(row->best_checkpoint);
+}
+
+TEST_CASE("what a roll-back archived is never shown") {
+  World world;
+  world.store.write({core::PutTrial{plain_trial(1, 1, 2)}, core::ArchiveMetrics{TrialId(1), 100}});
+  const auto row = db::get_trial(world.pool, TrialId(1));
+  CHECK(row->latest_validation->steps_completed == 100);
+  CHECK(row->best_validation->steps_completed == 100);
+  const auto workloads =
+      db::list_workloads(world.pool, {.trial = TrialId(1), .groups = {"validation"}, .checkpoints = false});
+  CHECK(workloads->total == 1);
+  const auto series = db::metric_series(world.pool, {.trial = TrialId(1), .group = "validation"});
+  REQUIRE(series->size() == 1);
+  CHECK((*series)[0].points.size() == 1);
+}
+
+TEST_CASE("trials of an experiment are listed in pages") {
+  World world;
+  const auto all = db::list_trials(world.pool, {.experiment = ExperimentId(1)});
+  if (!all) FAIL(all.error().message);
+  REQUIRE(all->rows.size() == 2);
+  CHECK(all->rows[0].best_checkpoint->uuid == CheckpointId("c200"));
+  CHECK_FALSE(all->rows[1].best_checkpoint);
+  const auto last = db::list_trials(
+      world.pool, {.experiment = ExperimentId(1), .window = {.limit = 1, .descending = true}});
+  CHECK(last->rows[0].trial.id == TrialId(2));
+  CHECK(last->total == 2);
+  CHECK(db::list_trials(world.pool, {.experiment = ExperimentId(1), .states = {core::State::kError}})
+            ->rows.empty());
+}
+
+TEST_CASE("workloads come in order of batches, filtered and in pages") {
+  World world;
+  world.train(200, R"({"loss":1})");
+  world.train(150, R"({"x":1})", "custom");
+  const auto show = [&](db::WorkloadFilter filter) {
+    filter.trial = TrialId(1);
+    const auto page = db::list_workloads(world.pool, filter);
+    if (!page) FAIL(page.error().message);
+    std::string text;
+    for (const db::Workload& row : page->rows)
+      text += row.kind == db::Workload::Kind::kCheckpoint
+                  ? row.checkpoint.uuid.value + " "
+                  : row.metrics.group.substr(0, 1) + std::to_string(row.metrics.steps_completed) + " ";
+    return text;
+  };
+  CHECK(show({.groups = {"training", "validation"}}) == "t100 v100 t200 v200 c200 v300 c300 v400 c400 ");
+  CHECK(show({.groups = {"custom"}, .checkpoints = false}) == "c150 ");
+  CHECK(show({}) == "c200 c300 c400 ");
+  CHECK(show({.groups = {"validation"}, .checkpoints = false, .window = {.limit = 2, .descending = true}}) ==
+        "v400 v300 ");
+  CHECK(show({.groups = {"training"}, .window = {.offset = 1, .limit = 2}}) == "t200 c200 ");
+  REQUIRE(world.database.connection().query("UPDATE checkpoints SET state = 'DELETED' WHERE uuid = 'c300'"));
+  CHECK(show({.deleted_checkpoints = false}) == "c200 c400 ");
+}
+
+TEST_CASE("checkpoints carry the metrics of their steps") {
+  World world;
+  const auto one = db::get_checkpoint(world.pool, CheckpointId("c200"));
+  if (!one) FAIL(one.error().message);
+  CHECK(one->trial == TrialId(1));
+  CHECK(one->experiment == ExperimentId(1));
+  CHECK(one->state == "COMPLETED");
+  CHECK(one->size == 15);
+  CHECK(one->resources == R"({"a":10,"b":5})");
+  CHECK(one->searcher_metric == 0.9);
+  CHECK(one->validation_metrics == R"({"accuracy":0.9})");
+  CHECK(one->training_metrics.empty());
+  CHECK(one->hparams == R"({"lr":0.1})");
+  CHECK(db::get_checkpoint(world.pool, CheckpointId("none")).error().code == Code::kNotFound);
+  const auto newest = db::list_checkpoints(
+      world.pool, {.experiment = ExperimentId(1), .window = {.limit = 1, .descending = true}});
+  if (!newest) FAIL(newest.error().message);
+  CHECK(newest->rows[0].uuid == CheckpointId("c400"));
+  CHECK(newest->total == 3);
+  CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(2)})->rows.empty());
+  CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(1), .states = {"DELETED"}})->rows.empty());
+  CHECK(db::list_checkpoints(world.pool, {}).error().code == Code::kInvalidArgument);
+}
+
+TEST_CASE("a series is whole when it fits, and keeps its peaks when it does not") {
+  World world;
+  auto connection = world.database.connection();
+  REQUIRE(connection.query("DELETE FROM metrics"));
+  REQUIRE(connection.query(
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
+      " SELECT 1, 1, 'training', s, now(), json_build_object('loss', CASE WHEN s = 7777 THEN 1e9"
+      " WHEN s = 3333 THEN -5 ELSE 1.0 / s END, 'text', 'no number') FROM generate_series(1, 10000) s"));
+  REQUIRE(
+      connection.query("INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
+                       " VALUES (1, 1, 'training', 20000, now(), '{\"loss\":\"NaN\"}')"));
+  const auto whole = db::metric_series(
+      world.pool, {.trial = TrialId(1), .group = "training", .names = {"loss", "none"}, .first_steps = 9999});
+  if (!whole) FAIL(whole.error().message);
+  REQUIRE(whole->size() == 2);
+  REQUIRE((*whole)[0].points.size() == 3);
+  CHECK((*whole)[0].points[0].value == 1.0 / 9999);
+  CHECK(std::isnan((*whole)[0].points[2].value));
+  CHECK((*whole)[1].points.empty());
+
+  const auto reduced =
+      db::metric_series(world.pool, {.trial = TrialId(1), .group = "training", .max_datapoints = 100});
+  if (!reduced) FAIL(reduced.error().message);
+  const auto& points = (*reduced)[0].points;
+  CHECK((*reduced)[0].name == "loss");
+  CHECK(points.size() <= 100);
+  CHECK(points.size() > 40);
+  CHECK(std::count_if(points.begin(), points.end(),
+                      [](const auto& p) { return p.value == 1e9 && p.steps_completed == 7777; }) == 1);
+  CHECK(std::count_if(points.begin(), points.end(),
+                      [](const auto& p) { return p.value == -5 && p.steps_completed == 3333; }) == 1);
+  CHECK(points.front().steps_completed == 1);
+  CHECK(std::is_sorted(points.begin(), points.end(),
+                       [](const auto& a, const auto& b) { return a.steps_completed < b.steps_completed; }));
+}
+
+TEST_CASE("metric names and summaries come from the visible rows") {
+  World world;
+  world.train(200, R"({"loss":4,"lr":0.1})");
+  world.train(300, R"({"loss":"NaN","note":"text"})");
+  world.train(100, R"({"gpu":0.5})", "profiling");
+  const auto names = db::metric_names(world.pool, {TrialId(1), TrialId(2)});
+  if (!names) FAIL(names.error().message);
+  std::string text;
+  for (const auto& name : *names) text += name.group + "." + name.name + " ";
+  CHECK(text == "profiling.gpu training.loss training.lr training.note validation.accuracy ");
+
+  const auto summaries = db::summarize_metrics(world.pool, TrialId(1));
+  if (!summaries) FAIL(summaries.error().message);
+  REQUIRE(summaries->size() == 4);
+  const db::MetricSummary& loss = (*summaries)[1];
+  CHECK(loss.name == "loss");
+  CHECK(loss.count == 3);
+  CHECK(loss.min == 2);
+  CHECK(loss.max == 4);
+  CHECK(loss.sum == 6);
+  CHECK(std::isnan(loss.last));
+}
+
+TEST_CASE("a window means what it says at every edge") {
+  const auto span = [](std::int64_t offset, std::int64_t limit, std::int64_t total) {
+    const db::Span s = db::resolve({.offset = offset, .limit = limit}, total);
+    return std::pair(s.first, s.count);
+  };
+  CHECK(span(0, -1, 10) == std::pair<std::int64_t, std::int64_t>(0, 10));
+  CHECK(span(8, 5, 10) == std::pair<std::int64_t, std::int64_t>(8, 2));
+  CHECK(span(-3, 2, 10) == std::pair<std::int64_t, std::int64_t>(7, 2));
+  CHECK(span(-30, -1, 10) == std::pair<std::int64_t, std::int64_t>(0, 10));
+  CHECK(span(30, 5, 10) == std::pair<std::int64_t, std::int64_t>(10, 0));
+  CHECK(span(0, -2, 10) == std::pair<std::int64_t, std::int64_t>(0, 0));
+}
+
+}  // namespace det::test

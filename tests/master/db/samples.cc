@@ -1,0 +1,189 @@
+#include "tests/master/db/samples.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <sstream>
+
+#include "base/json.h"
+#include "master/expconf/parse.h"
+
+namespace det::test {
+
+std::shared_ptr<const expconf::ExperimentConfig> sample_config() {
+  static const auto config = [] {
+    auto parsed = expconf::parse(R"(
+name: mnist é
+description: "a \"quoted\" one"
+labels: [blue, "two words"]
+entrypoint: model_def:MNistTrial
+hyperparameters: {lr: 0.001, hidden: {type: int, minval: 8, maxval: 64}}
+searcher: {name: single, metric: accuracy, smaller_is_better: false, max_length: {batches: 1000}}
+resources: {slots_per_trial: 1, resource_pool: big}
+checkpoint_storage: {type: shared_fs, host_path: /tmp}
+)",
+                                 "const.yaml", {});
+    if (!parsed) FAIL(parsed.error().message);
+    return std::make_shared<const expconf::ExperimentConfig>(std::move(parsed->config));
+  }();
+  return config;
+}
+
+std::int64_t Sampler::integer(std::int64_t below) {
+  return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(below)));
+}
+
+std::string Sampler::text() {
+  static const std::string pieces[] = {"a", "B", "9", "'", "\"", "\\",   "\n", "\t", "{",
+                                       "}", ",", " ", "é", "日", "🙂", "%",  "$1", "NULL"};
+  std::string text;
+  for (std::int64_t count = integer(12); count > 0; --count) text += pieces[random_.below(std::size(pieces))];
+  return text;
+}
+
+WallTime Sampler::time() { return {integer(4'000'000'000'000'000) - 500'000'000'000'000}; }
+std::optional<WallTime> Sampler::maybe_time() { return coin() ? std::optional(time()) : std::nullopt; }
+core::State Sampler::live_state() { return static_cast<core::State>(integer(6)); }
+
+core::Experiment Sampler::experiment(ExperimentId id) {
+  core::Experiment row;
+  row.id = id;
+  row.request_id = RequestId(random_.uuid());
+  row.job_id = random_.uuid();
+  row.owner = UserId(1);
+  row.project = 1;
+  row.state = live_state();
+  row.config = sample_config();
+  row.model_definition = text();
+  row.original_config = text();
+  row.progress = random_.uniform();
+  row.submitted = time();
+  row.ended = maybe_time();
+  if (coin()) row.parent = ExperimentId(integer());
+  row.searcher_events = integer();
+  return row;
+}
+
+core::Trial Sampler::trial(TrialId id, ExperimentId experiment) {
+  core::Trial row;
+  row.id = id;
+  row.experiment = experiment;
+  row.request_id = RequestId(random_.uuid());
+  row.task = TaskId(text());
+  row.seed = static_cast<std::uint32_t>(random_.next());
+  row.hparams = dump_json({{"lr", real()}, {text() + "k", text()}});
+  row.state = static_cast<core::State>(integer(9));
+  row.run = static_cast<RunNumber>(integer(100));
+  row.restarts = static_cast<std::int32_t>(integer(9));
+  row.latest_checkpoint = text();
+  row.latest_steps = integer(1LL << 60);
+  row.steps_completed = integer();
+  row.last_validation = integer() - 1;
+  row.checkpoint_validation = integer() - 1;
+  row.searcher_steps = integer() - 1;
+  if (coin()) row.best_metric = coin() ? real() : std::numeric_limits<double>::infinity();
+  row.early_exit_invalid_hp = coin();
+  row.progress = random_.uniform();
+  row.exit_reason = text();
+  row.started = time();
+  row.ended = maybe_time();
+  return row;
+}
+
+core::Allocation Sampler::allocation(const std::string& id, TrialId trial) {
+  core::Allocation row;
+  row.id = AllocationId(id);
+  row.trial = trial;
+  row.run = static_cast<RunNumber>(integer(100));
+  row.state = static_cast<core::AllocationState>(integer(5));
+  row.pool = text();
+  row.agent = AgentId(text());
+  row.agent_instance = text();
+  for (std::int64_t count = integer(4); count > 0; --count)
+    row.slots.push_back(static_cast<int>(integer(64)));
+  row.attached = coin();
+  row.preempt_requested = coin();
+  row.preempt_acknowledged = coin();
+  row.kill_requested = coin();
+  row.started = time();
+  row.ended = maybe_time();
+  if (coin())
+    row.exit = core::Exit{static_cast<core::ExitKind>(integer(4)), static_cast<int>(integer(256)), text()};
+  return row;
+}
+
+namespace {
+
+std::string show(const std::optional<WallTime>& time) { return time ? std::to_string(time->micros) : "-"; }
+
+void show(std::ostream& out, const core::Experiment& e) {
+  out << "experiment " << e.id << '|' << e.request_id << '|' << e.job_id << '|' << e.owner << '|' << e.project
+      << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.model_definition
+      << '|' << e.original_config << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended)
+      << '|' << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '\n';
+}
+void show(std::ostream& out, const core::Trial& t) {
+  out << "trial " << t.id << '|' << t.experiment << '|' << t.request_id << '|' << t.task << '|' << t.seed
+      << '|' << t.hparams << '|' << core::state_name(t.state) << '|' << t.run << '|' << t.restarts << '|'
+      << t.latest_checkpoint << '|' << t.latest_steps << '|' << t.steps_completed << '|' << t.last_validation
+      << '|' << t.checkpoint_validation << '|' << t.searcher_steps << '|'
+      << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << '|'
+      << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|' << show(t.ended) << '\n';
+}
+void show(std::ostream& out, const core::Allocation& a) {
+  out << "allocation " << a.id << '|' << a.trial << '|' << a.run << '|'
+      << core::allocation_state_name(a.state) << '|' << a.pool << '|' << a.agent << '|' << a.agent_instance
+      << '|';
+  for (int slot : a.slots) out << slot << ' ';
+  out << '|' << a.attached << a.preempt_requested << a.preempt_acknowledged << a.kill_requested << '|'
+      << a.started.micros << '|' << show(a.ended) << '|';
+  if (a.exit) out << static_cast<int>(a.exit->kind) << '/' << a.exit->code << '/' << a.exit->message;
+  out << '\n';
+}
+
+}  // namespace
+
+std::string describe(const core::Recovered& recovered) {
+  std::ostringstream out;
+  out.precision(17);
+  for (const auto& row : recovered.experiments) show(out, row);
+  for (const auto& row : recovered.trials) show(out, row);
+  std::map<AllocationId, std::string> allocations;
+  for (const auto& row : recovered.allocations) {
+    std::ostringstream text;
+    show(text, row);
+    allocations[row.id] = text.str();
+  }
+  for (const auto& [id, text] : allocations) out << text;
+  for (const auto& [id, log] : recovered.searchers) {
+    out << "searcher " << id << '|' << log.snapshot_number << '|' << log.snapshot;
+    for (const std::string& event : log.events) out << '|' << event;
+    out << '\n';
+  }
+  out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << '\n';
+  return out.str();
+}
+
+core::Experiment plain_experiment(std::int64_t id) {
+  core::Experiment row;
+  row.id = ExperimentId(id);
+  row.request_id = RequestId("request-" + std::to_string(id));
+  row.job_id = "job";
+  row.owner = UserId(1);
+  row.config = sample_config();
+  row.submitted = WallTime{1'700'000'000'000'000};
+  return row;
+}
+
+core::Trial plain_trial(std::int64_t id, std::int64_t experiment, RunNumber run) {
+  core::Trial row;
+  row.id = TrialId(id);
+  row.experiment = ExperimentId(experiment);
+  row.request_id = RequestId("trial-" + std::to_string(id));
+  row.task = TaskId(std::to_string(experiment) + ".task-" + std::to_string(id));
+  row.hparams = R"({"lr":0.1})";
+  row.run = run;
+  row.started = WallTime{1'700'000'000'000'000};
+  return row;
+}
+
+}  // namespace det::test

@@ -1,0 +1,94 @@
+// Owns a public port in the test's own process: a Site in front of a gRPC server with small services, and raw
+// sockets.
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "det/v1/auth.grpc.pb.h"
+#include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/log.grpc.pb.h"
+#include "det/v1/trial.grpc.pb.h"
+#include "master/http/site.h"
+
+namespace det::test {
+
+/// Answers from what was asked, so that a test sees what arrived.
+class FakeAuth : public v1::AuthService::Service {
+  grpc::Status Login(grpc::ServerContext*, const v1::LoginRequest*, v1::LoginResponse*) override;
+  grpc::Status Logout(grpc::ServerContext*, const v1::LogoutRequest*, v1::LogoutResponse*) override;
+  /// Succeeds with the token "good".
+  grpc::Status CurrentUser(grpc::ServerContext*, const v1::CurrentUserRequest*,
+                           v1::CurrentUserResponse*) override;
+};
+class FakeExperiments : public v1::ExperimentService::Service {
+  grpc::Status CreateExperiment(grpc::ServerContext*, const v1::CreateExperimentRequest*,
+                                v1::CreateExperimentResponse*) override;
+  grpc::Status GetExperiments(grpc::ServerContext*, const v1::GetExperimentsRequest*,
+                              v1::GetExperimentsResponse*) override;
+  grpc::Status GetExperiment(grpc::ServerContext*, const v1::GetExperimentRequest*,
+                             v1::GetExperimentResponse*) override;
+  grpc::Status KillExperiment(grpc::ServerContext*, const v1::ExperimentActionRequest*,
+                              v1::ExperimentActionResponse*) override;
+};
+class FakeTrials : public v1::TrialService::Service {
+  grpc::Status CompareTrials(grpc::ServerContext*, const v1::CompareTrialsRequest*,
+                             v1::CompareTrialsResponse*) override;
+};
+class FakeLogs : public v1::LogService::Service {
+  /// `limit` entries; trial 404 is not found; trial 500 fails behind the first entry.
+  grpc::Status TrialLogs(grpc::ServerContext*, const v1::TrialLogsRequest*,
+                         grpc::ServerWriter<v1::LogEntry>*) override;
+};
+
+class Bench {
+ public:
+  explicit Bench(http::SiteOptions options = {});
+  ~Bench();
+  int port() const { return site_->port(); }
+  loop::Hub& hub() { return hub_; }
+  int grpc_connections() const { return grpc_connections_; }
+
+ private:
+  FakeAuth auth_;
+  FakeExperiments experiments_;
+  FakeTrials trials_;
+  FakeLogs logs_;
+  std::unique_ptr<grpc::Server> server_;
+  loop::Hub hub_;
+  loop::Workers json_{2};
+  loop::Workers serial_;
+  std::atomic<int> grpc_connections_{0};
+  std::unique_ptr<http::Site> site_;
+};
+
+/// A TCP connection to this machine's port.
+class Client {
+ public:
+  explicit Client(int port);
+  bool open() const { return static_cast<bool>(fd_); }
+  void send(std::string_view bytes);
+  /// Reads until `until` has arrived or `seconds` have passed or the server closed; all bytes so far.
+  std::string read_until(const std::string& until, int seconds = 10);
+  /// Reads until the server closes; "still open" behind the bytes when it does not within `seconds`.
+  std::string read_all(int seconds = 10);
+  void shutdown_writing();
+
+ private:
+  /// False at the end of the stream or the deadline.
+  bool read_some(std::int64_t deadline_micros);
+  UniqueFd fd_;
+  std::string seen_;
+  bool ended_ = false;
+};
+
+/// One request on a connection of its own: the whole answer, headers too.
+std::string request(int port, const std::string& head, const std::string& body = "");
+/// The status code of an answer; 0 when there is none.
+int status_of(const std::string& answer);
+std::string body_of(const std::string& answer);
+
+}  // namespace det::test

@@ -1,0 +1,196 @@
+// Owns the tests of the acceptor and of HTTP/1.1 itself, byte for byte.
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/wait.h"
+#include "bench.h"
+
+namespace det {
+namespace {
+
+using test::Bench;
+using test::body_of;
+using test::Client;
+using test::request;
+using test::status_of;
+
+TEST_CASE("health answers without a login, with the security headers") {
+  Bench bench;
+  const std::string answer = request(bench.port(), "GET /health HTTP/1.1");
+  CHECK(status_of(answer) == 200);
+  CHECK(body_of(answer) == "{\"status\":\"up\"}\n");
+  for (const char* header : {"Content-Security-Policy: default-src 'self'", "X-Content-Type-Options: nosniff",
+                             "Referrer-Policy: no-referrer", "Cross-Origin-Opener-Policy: same-origin"}) {
+    CHECK(answer.find(header) != std::string::npos);
+  }
+  CHECK(answer.find("frame-ancestors 'none'") != std::string::npos);
+}
+
+TEST_CASE("what could smuggle a second request is refused and the connection closed") {
+  Bench bench;
+  const std::string get = "GET /health HTTP/1.1\r\n";
+  const std::string tail = "\r\n\r\nGET /health HTTP/1.1\r\nHost: b\r\n\r\n";
+  for (const std::string& bytes : {
+           get + "Host: a\r\nTransfer-Encoding: xchunked" + tail,
+           get + "Host: a\r\nTransfer-Encoding: chunked, identity" + tail,
+           get + "Host: a\r\nTransfer-Encoding: identity" + tail,
+           get + "Host: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked" + tail,
+           get + "Host: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked" + tail,
+           get + "Host: a\r\nContent-Length: 3\r\nContent-Length: 4" + tail,
+           get + "Accept: x" + tail,
+           get + "Host: a\r\nHost: b" + tail,
+           get + "Host: a\r\nX: b\r\n folded" + tail,
+           get + "Host: a\r\nX : b" + tail,
+           get + "Host: a\r\nX: a\nY: b" + tail,
+           "GET /health HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked" + tail,
+           "GET http://a/health HTTP/1.1\r\nHost: a" + tail,
+           "CONNECT a:80 HTTP/1.1\r\nHost: a" + tail,
+           "GET /a b HTTP/1.1\r\nHost: a" + tail,
+           std::string("GET /a\0b HTTP/1.1\r\nHost: a", 27) + tail,
+           "GET /\\..\\x HTTP/1.1\r\nHost: a" + tail,
+       }) {
+    INFO(bytes);
+    Client client(bench.port());
+    client.send(bytes);
+    const std::string answer = client.read_all();
+    CHECK(status_of(answer) == 400);
+    CHECK(answer.find("still open") == std::string::npos);
+    // One answer only: what came behind was not served.
+    CHECK(answer.find("HTTP/1.1 ", 5) == std::string::npos);
+  }
+}
+
+TEST_CASE("pipelined requests are answered in order on one connection") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(
+      "GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"
+      "HEAD /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const std::string answers = client.read_all();
+  const std::size_t first = answers.find("200 OK"), second = answers.find("404 Not Found");
+  CHECK(first < second);
+  CHECK(second < answers.rfind("200 OK"));
+  CHECK(answers.ends_with("\r\n\r\n"));
+}
+
+TEST_CASE("a request may come byte by byte, its body in chunks") {
+  Bench bench;
+  Client client(bench.port());
+  for (const char c :
+       std::string("POST /api/v1/auth/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n")) {
+    client.send(std::string_view(&c, 1));
+  }
+  client.send("10\r\n{\"username\":\"bo\"\r\n");
+  client.send("16\r\n,\"password\":\"right\"}  \r\n0\r\n\r\n");
+  CHECK(status_of(client.read_until("\"bo\"")) == 200);
+}
+
+TEST_CASE("headers and bodies have their limits") {
+  Bench bench;
+  CHECK(status_of(request(bench.port(), "GET /health HTTP/1.1\r\nX: " + std::string(9000, 'x'))) == 431);
+  CHECK(status_of(request(bench.port(), "GET /" + std::string(5000, 'x') + " HTTP/1.1")) == 431);
+  std::string many = "GET /health HTTP/1.1";
+  for (int i = 0; i < 70; ++i) many += "\r\nX" + std::to_string(i) + ": 1";
+  CHECK(status_of(request(bench.port(), many)) == 431);
+  CHECK(status_of(request(bench.port(), "POST /api/v1/auth/login HTTP/1.1",
+                          std::string((1 << 20) + 1, ' '))) == 413);
+  Client chunked(bench.port());
+  chunked.send("POST /api/v1/auth/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 20; ++i) chunked.send("10000\r\n" + std::string(0x10000, ' ') + "\r\n");
+  CHECK(status_of(chunked.read_all()) == 413);
+}
+
+TEST_CASE("a body is asked for when the client waits to be asked") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(
+      "POST /api/v1/auth/login HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  REQUIRE(client.read_until("\r\n\r\n").starts_with("HTTP/1.1 100"));
+  client.send("{}");
+  CHECK(client.read_until("401 ").find("HTTP/1.1 401") != std::string::npos);
+}
+
+TEST_CASE("HTTP/2 goes to gRPC, also when its preface comes in pieces") {
+  Bench bench;
+  Client whole(bench.port()), pieces(bench.port());
+  whole.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  pieces.send("P");
+  pieces.send("RI");
+  CHECK(wait_until([&] { return bench.grpc_connections() == 1; }, std::chrono::seconds(5)));
+  pieces.send(" * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  CHECK(wait_until([&] { return bench.grpc_connections() == 2; }, std::chrono::seconds(5)));
+}
+
+TEST_CASE("who says nothing, or half a preface, is closed after five seconds and delays nobody") {
+  Bench bench;
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(std::make_unique<Client>(bench.port()));
+    if (i % 2) silent.back()->send("PR");
+  }
+  CHECK(status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200);
+  for (auto& client : silent) CHECK(client->read_all(8).find("still open") == std::string::npos);
+}
+
+TEST_CASE("beyond the cap connections are closed at once, and places come free again") {
+  http::SiteOptions options;
+  options.connections = 4;
+  Bench bench(options);
+  std::vector<std::unique_ptr<Client>> held;
+  for (int i = 0; i < 4; ++i) {
+    held.push_back(std::make_unique<Client>(bench.port()));
+    held.back()->send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+    CHECK(status_of(held.back()->read_until("up")) == 200);
+  }
+  Client refused(bench.port());
+  CHECK(refused.read_all().empty());
+  held.clear();
+  CHECK(wait_until([&] { return status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200; },
+                   std::chrono::seconds(10)));
+  // Handed to the fake server, which closes them: noticed too.
+  for (int i = 0; i < 4; ++i) Client(bench.port()).send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  CHECK(wait_until([&] { return status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200; },
+                   std::chrono::seconds(10)));
+}
+
+/// Run by the test below in a process of its own, since the limit holds for a whole process.
+TEST_CASE("a flooded port with few descriptors answers again", "[.flood]") {
+  Bench bench;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 96;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  {
+    // Takes every descriptor but one, which the client then takes: none is left to accept with.
+    std::vector<UniqueFd> taken;
+    do taken.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    while (taken.back());
+    taken.pop_back();
+    for (int i = 0; i < 50; ++i) {
+      taken.pop_back();
+      Client client(bench.port());
+      REQUIRE(client.open());
+      // Turned away at once, not left to wait.
+      CHECK(client.read_all().empty());
+      taken.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
+  }
+  CHECK(wait_until([&] { return status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200; },
+                   std::chrono::seconds(20)));
+}
+
+TEST_CASE("the port outlives the exhaustion of file descriptors") {
+  const auto result = run_process({.argv = {program_path(), "[.flood]"}});
+  REQUIRE(result);
+  INFO(result->out << result->err);
+  CHECK(result->ok());
+  CHECK(result->out.find("All tests passed") != std::string::npos);
+  CHECK(result->err.find("out of file descriptors") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace det

@@ -1,0 +1,69 @@
+// Owns the tests of the event stream.
+#include "master/http/events.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/wait.h"
+#include "bench.h"
+
+namespace det {
+namespace {
+
+using loop::Change;
+using test::Bench;
+using test::Client;
+using test::status_of;
+
+std::string subscribe(const std::string& token, const std::string& more = "") {
+  return "GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + token + "\r\n" + more + "\r\n";
+}
+
+TEST_CASE("an event says what changed, and nothing more") {
+  const loop::Event event{
+      7,
+      {.kind = Change::Kind::kTrial, .experiment = ExperimentId(1), .trial = TrialId(2), .name = "ACTIVE"}};
+  CHECK(http::event_text(event) ==
+        "id: 7\nevent: trial\ndata: {\"experimentId\":1,\"trialId\":2,\"state\":\"STATE_ACTIVE\"}\n\n");
+}
+
+TEST_CASE("strangers hear nothing") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(subscribe("bad"));
+  CHECK(status_of(client.read_until("not logged in")) == 401);
+}
+
+TEST_CASE("a listener hears changes, and after a break those it missed") {
+  Bench bench;
+  Client first(bench.port());
+  first.send(subscribe("good"));
+  REQUIRE(first.read_until("retry:").find("text/event-stream") != std::string::npos);
+  // The subscription is made behind the first bytes.
+  CHECK(wait_until(
+      [&] {
+        bench.hub().publish(
+            {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"});
+        return first.read_until("experimentId\":1", 1).find("experimentId\":1") != std::string::npos;
+      },
+      std::chrono::seconds(10)));
+  const std::string seen = first.read_until("\n\n");
+  const std::size_t at = seen.find("id: ") + 4;
+  const std::string id = seen.substr(at, seen.find('\n', at) - at);
+  bench.hub().publish(
+      {.kind = Change::Kind::kCheckpoint, .experiment = ExperimentId(2), .trial = TrialId(5), .name = "u-u"});
+  Client second(bench.port());
+  second.send(subscribe("good", "Last-Event-ID: " + id + "\r\n"));
+  const std::string resumed = second.read_until("u-u");
+  CHECK(resumed.find("event: checkpoint") != std::string::npos);
+  CHECK(resumed.find("\"uuid\":\"u-u\"") != std::string::npos);
+}
+
+TEST_CASE("whoever comes back after too long is told so") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(subscribe("good", "Last-Event-ID: 12\r\n"));
+  CHECK(client.read_until("event: reset").find("event: reset") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace det

@@ -1,0 +1,204 @@
+// Owns the tests of the JSON face: routes, parameters, bodies, streams, errors, the session cookie.
+#include <google/protobuf/descriptor.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/secret.h"
+#include "bench.h"
+#include "det/v1/checkpoint.pb.h"
+#include "det/v1/cluster.pb.h"
+#include "master/http/routes.h"
+
+namespace det {
+namespace {
+
+using test::Bench;
+using test::body_of;
+using test::Client;
+using test::request;
+using test::status_of;
+
+Json json_of(const std::string& answer) {
+  auto json = parse_json(body_of(answer));
+  INFO(answer);
+  REQUIRE(json);
+  return *json;
+}
+
+Json get(const Bench& bench, const std::string& target) {
+  return json_of(request(bench.port(), "GET " + target + " HTTP/1.1"));
+}
+
+/// What the fake service was asked, as protobuf's debug text.
+std::string asked(const Bench& bench, const std::string& query) {
+  return get(bench, "/api/v1/experiments?" + query)["experiments"][0]["description"].get<std::string>();
+}
+
+TEST_CASE("path parameters reach their fields; literal paths go before them") {
+  Bench bench;
+  CHECK(get(bench, "/api/v1/experiments/7")["experiment"]["id"] == 7);
+  CHECK(get(bench, "/api/v1/trials/time-series?trialIds=3&trial_ids=4")["trials"].size() == 2);
+  CHECK(status_of(request(bench.port(), "GET /api/v1/experiments/seven HTTP/1.1")) == 400);
+  CHECK(status_of(request(bench.port(), "GET /api/v1/experiments/99999999999 HTTP/1.1")) == 400);
+  CHECK(status_of(request(bench.port(), "GET /api/v1/experiments/%2e%2e HTTP/1.1")) == 400);
+}
+
+TEST_CASE("query parameters: both spellings, repeated, enums, wrappers, escapes; unknown ones are ignored") {
+  Bench bench;
+  CHECK(asked(bench, "sortBy=SORT_BY_NAME&order_by=ORDER_BY_DESC") ==
+        "sort_by: SORT_BY_NAME order_by: ORDER_BY_DESC");
+  CHECK(asked(bench, "labels=a&labels=b+c&labels=%C3%A9%26") ==
+        "labels: \"a\" labels: \"b c\" labels: \"\\303\\251&\"");
+  CHECK(asked(bench, "states=STATE_ACTIVE&states=6") == "states: STATE_ACTIVE states: STATE_COMPLETED");
+  CHECK(asked(bench, "archived=false") == "archived { }");
+  CHECK(asked(bench, "archived=true&limit=-1") == "limit: -1 archived { value: true }");
+  CHECK(asked(bench, "nonsense=1&a.b.c=2&pretty") == "");
+  CHECK(status_of(request(bench.port(), "GET /api/v1/experiments?limit=x HTTP/1.1")) == 400);
+  CHECK(status_of(request(bench.port(), "GET /api/v1/experiments?name=%zz HTTP/1.1")) == 400);
+  CHECK(status_of(request(bench.port(), "GET /api/v1/experiments?name=%00 HTTP/1.1")) == 400);
+  CHECK(status_of(request(bench.port(), "GET /api/v1/experiments?name=%ff HTTP/1.1")) == 400);
+}
+
+TEST_CASE("answers have camelCase names, default values, and 64-bit integers as strings") {
+  Bench bench;
+  const Json json = get(bench, "/api/v1/experiments/7")["experiment"];
+  CHECK(json["numTrials"] == 0);
+  CHECK(json["checkpointSize"] == "0");
+  CHECK(json["state"] == "STATE_UNSPECIFIED");
+  CHECK(json["labels"].is_array());
+  CHECK(body_of(request(bench.port(), "GET /api/v1/experiments/7?pretty=true HTTP/1.1")).find("\n  ") !=
+        std::string::npos);
+}
+
+TEST_CASE("a body is read strictly enough, with both spellings of its fields") {
+  Bench bench;
+  const std::string post = "POST /api/v1/experiments HTTP/1.1";
+  CHECK(json_of(request(
+            bench.port(), post,
+            R"({"config":"x","validate_only":true,"validateOnly":true,"unknown":[1]})"))["experiment"]
+                                                                                        ["name"] == "x");
+  CHECK(status_of(request(bench.port(), post, "{")) == 400);
+  CHECK(status_of(request(bench.port(), post, R"({"config":5})")) == 400);
+  CHECK(status_of(request(bench.port(), post, "{\"config\":\"\xff\"}")) == 400);
+  CHECK(status_of(request(bench.port(), post,
+                          R"({"unknown":)" + std::string(40, '[') + std::string(40, ']') + "}")) == 400);
+}
+
+TEST_CASE("a whole context fits into one body") {
+  Bench bench;
+  const std::string content = to_base64(std::string(20 << 20, 'x'));
+  const std::string body =
+      R"({"config":"c","modelDefinition":[{"path":"a","content":")" + content + R"("}]})";
+  CHECK(json_of(request(bench.port(), "POST /api/v1/experiments HTTP/1.1",
+                        body))["experiment"]["checkpointSize"] == std::to_string(20 << 20));
+}
+
+TEST_CASE("errors have upstream's form") {
+  Bench bench;
+  const std::string answer = request(bench.port(), "GET /api/v1/experiments/404 HTTP/1.1");
+  CHECK(status_of(answer) == 404);
+  const Json error = json_of(answer)["error"];
+  CHECK(error["code"] == 5);
+  CHECK(error["reason"] == "NotFound");
+  CHECK(error["error"] == "experiment 404 not found");
+  CHECK(status_of(request(bench.port(), "GET /api/v1/nothing HTTP/1.1")) == 404);
+  const std::string wrong_verb = request(bench.port(), "DELETE /api/v1/experiments/7 HTTP/1.1");
+  CHECK(status_of(wrong_verb) == 405);
+  CHECK(wrong_verb.find("Allow: GET") != std::string::npos);
+}
+
+TEST_CASE("a refused document lists its problems") {
+  Bench bench;
+  const std::string answer =
+      request(bench.port(), "POST /api/v1/experiments HTTP/1.1", R"({"config":"bad"})");
+  CHECK(status_of(answer) == 400);
+  const Json error = json_of(answer)["error"];
+  CHECK(error["details"][0]["line"] == 14);
+  CHECK(error["details"][0]["path"] == "searcher.max_trials");
+  CHECK(error["error"].get<std::string>().find("const.yaml:14") != std::string::npos);
+}
+
+TEST_CASE("streams are lines of results") {
+  Bench bench;
+  Client client(bench.port());
+  client.send("GET /api/v1/trials/1/logs?limit=1000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const std::string answer = client.read_all();
+  CHECK(status_of(answer) == 200);
+  CHECK(answer.find("Transfer-Encoding: chunked") != std::string::npos);
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = answer.find("{\"result\":", at)) != std::string::npos; ++at) ++lines;
+  CHECK(lines == 1000);
+  CHECK(answer.find("\"log\":\"line 1000\"") != std::string::npos);
+  CHECK(answer.ends_with("0\r\n\r\n"));
+}
+
+TEST_CASE("a stream that cannot begin is an error; one that breaks ends with an error line") {
+  Bench bench;
+  CHECK(status_of(request(bench.port(), "GET /api/v1/trials/404/logs HTTP/1.1")) == 404);
+  const std::string broken = request(bench.port(), "GET /api/v1/trials/500/logs?limit=5 HTTP/1.1");
+  CHECK(status_of(broken) == 200);
+  CHECK(broken.find("\"grpcCode\":13") != std::string::npos);
+  CHECK(broken.find("broke in the middle") != std::string::npos);
+}
+
+TEST_CASE("login sets the cookie that only the server can read, logout takes it back") {
+  Bench bench;
+  const std::string answer =
+      request(bench.port(), "POST /api/v1/auth/login HTTP/1.1", R"({"username":"bo","password":"right"})");
+  CHECK(answer.find("Set-Cookie: auth=tok; Path=/; HttpOnly; SameSite=Strict") != std::string::npos);
+  CHECK(json_of(answer)["token"] == "tok");
+  const std::string refused =
+      request(bench.port(), "POST /api/v1/auth/login HTTP/1.1", R"({"username":"bo","password":"wrong"})");
+  CHECK(status_of(refused) == 401);
+  CHECK(refused.find("Set-Cookie") == std::string::npos);
+  CHECK(request(bench.port(), "POST /api/v1/auth/logout HTTP/1.1").find("Max-Age=0") != std::string::npos);
+}
+
+TEST_CASE("header and cookie both carry the session, and the client's address goes with it") {
+  Bench bench;
+  const std::string get = "GET /api/v1/me HTTP/1.1\r\n";
+  CHECK(status_of(request(bench.port(), get + "X: y")) == 401);
+  CHECK(json_of(request(bench.port(), get + "Authorization: Bearer good"))["user"]["displayName"] ==
+        "127.0.0.1");
+  CHECK(status_of(request(bench.port(), get + "Cookie: a=b; auth=good")) == 200);
+  CHECK(status_of(request(bench.port(), get + "Cookie: auth=bad")) == 401);
+  // The header goes first.
+  CHECK(status_of(request(bench.port(), get + "Cookie: auth=good\r\nAuthorization: Bearer bad")) == 401);
+}
+
+TEST_CASE("a change by cookie needs a sign that our own page made it") {
+  Bench bench;
+  const std::string post = "POST /api/v1/experiments/1/kill HTTP/1.1\r\nCookie: auth=good";
+  CHECK(status_of(request(bench.port(), post)) == 403);
+  CHECK(status_of(request(bench.port(), post + "\r\nOrigin: http://evil.example")) == 403);
+  CHECK(status_of(request(bench.port(), post + "\r\nOrigin: http://test")) == 200);
+  CHECK(status_of(request(bench.port(), post + "\r\nX-Requested-With: det")) == 200);
+  CHECK(status_of(request(bench.port(), post + "\r\nAuthorization: Bearer good")) == 200);
+}
+
+TEST_CASE("every route of the services is unambiguous and names fields that exist") {
+  const http::Routes routes({v1::LoginRequest::descriptor()->file()->service(0),
+                             v1::GetMasterRequest::descriptor()->file()->service(0),
+                             v1::GetExperimentsRequest::descriptor()->file()->service(0),
+                             v1::GetTrialRequest::descriptor()->file()->service(0),
+                             v1::GetCheckpointRequest::descriptor()->file()->service(0),
+                             v1::TrialLogsRequest::descriptor()->file()->service(0)});
+  CHECK(routes.all().size() >= 24);
+  for (const http::Route& route : routes.all()) {
+    std::string path;
+    for (const std::string& segment : route.segments) {
+      path += "/" + (segment.starts_with('{') ? "1" : segment);
+      if (!segment.starts_with('{')) continue;
+      INFO(route.method->full_name() << " " << segment);
+      CHECK(route.method->input_type()->FindFieldByName(segment.substr(1, segment.size() - 2)) != nullptr);
+    }
+    const http::Match match = routes.find(route.verb, path);
+    REQUIRE(match.route);
+    CHECK(match.route->method == route.method);
+  }
+}
+
+}  // namespace
+}  // namespace det

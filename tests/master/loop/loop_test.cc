@@ -1,0 +1,147 @@
+// Owns the promise of the loop: nothing is said before it is durable, and all of it in order.
+#include "master/loop/loop.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/queue.h"
+#include "base/wait.h"
+#include "fake_store.h"
+
+namespace det {
+namespace {
+
+using loop::Loop;
+
+core::AgentConnected agent_connects(const std::string& name, std::uint64_t session) {
+  return {
+      .agent = AgentId(name), .instance = "i-" + name, .pool = "default", .slots = {{}}, .session = session};
+}
+
+core::SubmitExperiment submission(const std::string& request) {
+  auto config = std::make_shared<expconf::ExperimentConfig>();
+  config->name = "test";
+  config->searcher.name = "single";
+  config->searcher.metric = "loss";
+  config->searcher.max_length = expconf::Length{expconf::Length::Unit::kBatches, 10};
+  config->entrypoint = {"true"};
+  config->resolved = {{"name", "test"}};
+  return {.request_id = RequestId(request), .owner = UserId(1), .config = config};
+}
+
+struct Bench {
+  test::FakeStore store;
+  Queue<std::string> said{1000};
+  Queue<Error> failures{10};
+  Loop loop{test::empty_core(), store, test::test_now};
+
+  Bench() {
+    loop.start({.send = [this](core::Send) { said.push("send"); },
+                .changed = [this](const loop::Change&) { said.push("change"); }},
+               [this](Error error) { failures.push(std::move(error)); });
+  }
+  void submit(const std::string& name) {
+    loop.call(submission(name), [this, name](loop::Answer answer) {
+      said.push(name + (answer ? " created" : " refused: " + answer.error().message));
+    });
+  }
+  /// The next thing said, changes and sends left out.
+  std::string next() {
+    for (;;) {
+      auto batch = said.pop_batch(1, std::chrono::seconds(10));
+      if (batch.empty()) return "nothing";
+      if (batch[0] != "change" && batch[0] != "send") return batch[0];
+    }
+  }
+};
+
+TEST_CASE("a reply waits until its writes are durable") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  CHECK(bench.said.pop_batch(1, std::chrono::milliseconds(50)).empty());
+  bench.store.make_durable(bench.store.appended());
+  CHECK(bench.next() == "a created");
+}
+
+TEST_CASE("replies come in the order of their inputs, and no further than what is durable") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  const db::Sequence first = bench.store.appended();
+  bench.submit("b");
+  bench.submit("c");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= first + 2; }, std::chrono::seconds(10)));
+  bench.store.make_durable(first);
+  CHECK(bench.next() == "a created");
+  for (const std::string& word : bench.said.pop_batch(1000, std::chrono::milliseconds(50))) {
+    CHECK(word.find("created") == std::string::npos);
+  }
+  bench.store.make_durable(bench.store.appended());
+  CHECK(bench.next() == "b created");
+  CHECK(bench.next() == "c created");
+}
+
+TEST_CASE("an input without writes is answered behind what was appended before it") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  bench.loop.call(core::KillTrial{.trial = TrialId(999)},
+                  [&](loop::Answer answer) { bench.said.push(answer ? "done" : "not found"); });
+  CHECK(bench.said.pop_batch(1, std::chrono::milliseconds(50)).empty());
+  bench.store.make_durable(bench.store.appended());
+  CHECK(bench.next() == "a created");
+  CHECK(bench.next() == "not found");
+}
+
+TEST_CASE("a read of the core answers when all it may have seen is durable") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  auto seen = std::make_shared<std::size_t>(0);
+  auto look = [seen](const core::Core& core) { *seen = core.experiments().size(); };
+  CHECK_FALSE(bench.loop.inspect(look, std::chrono::milliseconds(50)));
+  bench.store.make_durable(bench.store.appended());
+  CHECK(bench.loop.inspect(look));
+  CHECK(*seen == 1);
+}
+
+TEST_CASE("commands to agents are held back like replies") {
+  Bench bench;
+  bench.loop.submit(agent_connects("a1", 1));
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 2; }, std::chrono::seconds(10)));
+  CHECK(bench.said.pop_batch(1000, std::chrono::milliseconds(50)).empty());
+  bench.store.make_durable(bench.store.appended());
+  bool sent = false;
+  CHECK(wait_until(
+      [&] {
+        for (const std::string& word : bench.said.pop_batch(1000, std::chrono::seconds(0)))
+          sent |= word == "send";
+        return sent;
+      },
+      std::chrono::seconds(10)));
+}
+
+TEST_CASE("after the store has failed nobody hears success") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  bench.store.durable_on_stop = false;
+  bench.store.break_down();
+  CHECK(bench.next().starts_with("a refused"));
+  CHECK(bench.failures.pop()->message == "disk on fire");
+}
+
+TEST_CASE("stop finishes what is queued, and later inputs are refused") {
+  Bench bench;
+  for (int i = 0; i < 20; ++i) bench.submit("e" + std::to_string(i));
+  bench.loop.stop();
+  for (int i = 0; i < 20; ++i) CHECK(bench.next() == "e" + std::to_string(i) + " created");
+  const auto late = bench.loop.ask(submission("late"));
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == Code::kUnavailable);
+  CHECK_FALSE(bench.loop.submit(core::Tick{}));
+}
+
+}  // namespace
+}  // namespace det

@@ -1,0 +1,233 @@
+// Owns the rules of the outside view.
+#include "tests/sim/checker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "master/core/invariants.h"
+
+namespace det::sim {
+namespace {
+
+std::string name(TrialId id) { return "trial " + std::to_string(id.value); }
+std::string name(ExperimentId id) { return "experiment " + std::to_string(id.value); }
+
+}  // namespace
+
+void Checker::fail(const std::string& what) {
+  if (!failure_.empty()) return;
+  failure_ = what;
+  engine_.trace("BROKEN: " + what);
+}
+
+void Checker::process_started(const ProcessTruth& process) {
+  const std::string who = name(process.trial) + " run " + std::to_string(process.run);
+  for (const auto& [key, other] : running_) {
+    if (other.trial == process.trial) {
+      fail(who + " starts on " + process.machine + " while run " + std::to_string(other.run) + " runs on " +
+           other.machine);
+    }
+    if (other.machine != process.machine) continue;
+    for (int slot : process.slots) {
+      if (std::find(other.slots.begin(), other.slots.end(), slot) != other.slots.end()) {
+        fail(who + " starts on slot " + std::to_string(slot) + " of " + process.machine + " while " +
+             name(other.trial) + " runs there");
+      }
+    }
+  }
+  RunNumber& newest = newest_run_[process.trial];
+  if (process.run <= newest) fail(who + " starts after run " + std::to_string(newest));
+  newest = process.run;
+  running_[{process.trial, process.run}] = process;
+}
+
+void Checker::process_ended(const ProcessTruth& process) { running_.erase({process.trial, process.run}); }
+
+int Checker::failures(TrialId trial) const {
+  auto it = failures_.find(trial);
+  return it == failures_.end() ? 0 : it->second;
+}
+
+void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
+  events_.clear();
+  appended_run_.clear();
+  for (const auto& [id, trial] : disk.trials) appended_run_[id] = trial.run;
+  for (const auto& [id, log] : disk.searcher_events) {
+    for (const auto& [number, event] : log) events_[id].push_back(event);
+  }
+  after_step(core);
+  check_search(core);
+}
+
+void Checker::master_crashes(const core::Core& core) { check_search(core); }
+
+void Checker::after_step(const core::Core& core) {
+  for (const std::string& broken : core::broken_invariants(core)) fail(broken);
+}
+
+void Checker::check_run(const char* what, TrialId trial, RunNumber run) {
+  if (run == appended_run_[trial]) return;
+  fail(std::string(what) + " of run " + std::to_string(run) + " of " + name(trial) + " is taken while run " +
+       std::to_string(appended_run_[trial]) + " is current");
+}
+
+void Checker::appended(const core::Write& write) {
+  if (auto* trial = std::get_if<core::PutTrial>(&write)) {
+    RunNumber& newest = appended_run_[trial->row.id];
+    if (trial->row.run < newest) fail(name(trial->row.id) + " falls back to run " + std::to_string(trial->row.run));
+    newest = trial->row.run;
+  }
+  if (auto* row = std::get_if<core::InsertValidation>(&write)) check_run("a validation", row->trial, row->run);
+  if (auto* row = std::get_if<core::InsertCheckpoint>(&write)) check_run("a checkpoint", row->trial, row->run);
+  auto* event = std::get_if<core::AppendSearcherEvent>(&write);
+  if (!event) return;
+  auto& log = events_[event->experiment];
+  if (event->number != static_cast<std::int64_t>(log.size())) {
+    fail(name(event->experiment) + ": searcher event " + std::to_string(event->number) + " follows " +
+         std::to_string(log.size()) + " events");
+  }
+  if (std::find(log.begin(), log.end(), event->event) != log.end()) {
+    fail(name(event->experiment) + ": the searcher hears twice " + event->event);
+  }
+  log.push_back(event->event);
+}
+
+void Checker::check_search(const core::Core& core) {
+  for (const auto& [id, experiment] : core.experiments()) {
+    auto replayed = searcher::Searcher::create(experiment.config);
+    if (!replayed) return fail("a searcher cannot be made again: " + replayed.error().message);
+    for (const std::string& text : events_[id]) {
+      auto event = searcher::event_from_json(nlohmann::json::parse(text));
+      if (!event) return fail("a stored event cannot be read: " + text);
+      replayed->handle(*event);
+    }
+    if (replayed->snapshot() != core.searcher(id)->snapshot()) {
+      fail(name(id) + ": its event log replays to another searcher");
+    }
+  }
+}
+
+void Checker::disk_changed(const MemoryDisk& disk) {
+  for (const auto& [id, experiment] : disk.experiments) {
+    if (auto it = ended_experiments_.find(id); it != ended_experiments_.end() && it->second != experiment.state) {
+      fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
+           std::string(core::state_name(experiment.state)));
+    }
+    if (core::is_terminal(experiment.state)) ended_experiments_[id] = experiment.state;
+  }
+  for (const auto& [id, trial] : disk.trials) {
+    if (auto it = ended_trials_.find(id); it != ended_trials_.end() && it->second != trial.state) {
+      fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
+           std::string(core::state_name(trial.state)));
+    }
+    if (core::is_terminal(trial.state)) ended_trials_[id] = trial.state;
+    if (trial.latest_steps < latest_steps_[id]) {
+      fail(name(id) + " falls back from checkpoint " + std::to_string(latest_steps_[id]) + " to " +
+           std::to_string(trial.latest_steps));
+    }
+    latest_steps_[id] = trial.latest_steps;
+    if (!trial.latest_checkpoint.empty() && !disk.checkpoints.contains(CheckpointId(trial.latest_checkpoint))) {
+      fail(name(id) + " resumes from a checkpoint that has no row");
+    }
+  }
+}
+
+void Checker::sent(const core::Send& send, const MemoryDisk& disk) {
+  if (auto* start = std::get_if<core::StartAllocation>(&send)) {
+    auto row = disk.allocations.find(start->allocation.id);
+    auto trial = disk.trials.find(start->trial.id);
+    if (row == disk.allocations.end() || trial == disk.trials.end() || trial->second.run < start->allocation.run) {
+      fail(start->allocation.id.value + " is started before that is durable");
+    }
+  } else if (auto* forgotten = std::get_if<core::AllocationForgotten>(&send)) {
+    auto row = disk.allocations.find(forgotten->allocation);
+    if (row != disk.allocations.end() && row->second.state != core::AllocationState::kTerminated) {
+      fail(forgotten->allocation.value + " may be forgotten before its exit is durable");
+    }
+  }
+}
+
+void Checker::acked_submission(const RequestId& request, ExperimentId id, const MemoryDisk& disk) {
+  auto it = disk.experiments.find(id);
+  if (it == disk.experiments.end() || it->second.request_id != request) {
+    fail("submission " + request.value + " was acknowledged and is not there");
+  }
+}
+
+void Checker::acked_stop(ExperimentId id, const MemoryDisk& disk) {
+  auto it = disk.experiments.find(id);
+  const bool ending = it != disk.experiments.end() &&
+                      (core::is_stopping(it->second.state) || core::is_terminal(it->second.state));
+  if (!ending) fail(name(id) + " was acknowledged to end and goes on");
+}
+
+void Checker::acked_validation(TrialId trial, RunNumber run, std::int64_t steps, const MemoryDisk& disk) {
+  for (RunNumber r = 1; r <= run; ++r) {
+    auto it = disk.validations.find({trial, r, steps});
+    if (it != disk.validations.end() && (r == run || !it->second.archived)) return;
+  }
+  fail("the validation of " + name(trial) + " at " + std::to_string(steps) + " was acknowledged and is not there");
+}
+
+void Checker::acked_checkpoint(const CheckpointId& uuid, const MemoryDisk& disk) {
+  if (!disk.checkpoints.contains(uuid)) fail("checkpoint " + uuid.value + " was acknowledged and is not there");
+}
+
+void Checker::at_end(const MemoryDisk& disk) {
+  for (const Job& job : plan_.jobs) {
+    const core::Experiment* found = nullptr;
+    for (const auto& [id, experiment] : disk.experiments) {
+      if (experiment.request_id != job.id) continue;
+      if (found) return fail(job.id.value + " was submitted once and is there twice");
+      found = &experiment;
+    }
+    if (!found) return fail(job.id.value + " was never taken");
+    check_outcome(job, *found, disk);
+  }
+}
+
+void Checker::check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk) {
+  if (!core::is_terminal(experiment.state)) return fail(name(experiment.id) + " never ends");
+  for (const auto& [id, trial] : disk.trials) {
+    if (trial.experiment != experiment.id) continue;
+    if (!core::is_terminal(trial.state)) return fail(name(id) + " never ends");
+    const std::string is = name(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
+    const int failed = failures(id);
+    if (trial.restarts > failed) fail(is + " with more restarts than failures");
+    if (trial.state == core::State::kCompleted && !job.invalid_hp) {
+      if (!finished_.contains(id)) fail(is + " but its program never came to its end");
+      check_rows(job, trial, disk);
+    }
+    if (!job.left_alone()) continue;
+    if (trial.state != experiment.state) fail(is + " unlike its experiment");
+    if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
+    if (trial.state == core::State::kError && failed <= job.config->max_restarts) {
+      fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(job.config->max_restarts + 1));
+    }
+  }
+}
+
+void Checker::check_rows(const Job& job, const core::Trial& trial, const MemoryDisk& disk) {
+  std::map<std::int64_t, int> visible;
+  std::optional<double> best;
+  for (const auto& [key, validation] : disk.validations) {
+    const auto& row = validation.row;
+    if (row.trial != trial.id) continue;
+    const double metric = metric_of(job, trial.seed, row.steps_completed);
+    const bool same = std::isnan(metric) ? std::isnan(*row.searcher_metric) : metric == *row.searcher_metric;
+    if (!same) fail(name(trial.id) + " has a strange metric at " + std::to_string(row.steps_completed));
+    const bool smaller = job.config->searcher.smaller_is_better;
+    if (!std::isnan(metric) && (!best || (smaller ? metric < *best : metric > *best))) best = metric;
+    if (!validation.archived) ++visible[row.steps_completed];
+  }
+  if (trial.best_metric != best) fail(name(trial.id) + " has the wrong best metric");
+  for (std::int64_t steps = job.chunk; steps <= job.total; steps += job.chunk) {
+    const int wanted = steps % job.validate_every == 0 || steps == job.total ? 1 : 0;
+    if (visible[steps] != wanted) {
+      fail(name(trial.id) + " has " + std::to_string(visible[steps]) + " visible validations at " +
+           std::to_string(steps) + ", not " + std::to_string(wanted));
+    }
+  }
+}
+
+}  // namespace det::sim

@@ -1,0 +1,80 @@
+// Owns the outside view: what processes really did, what was acknowledged, what became durable; and the verdict on it.
+// Knows nothing of the core's own bookkeeping beyond its read access.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "master/core/core.h"
+#include "tests/sim/engine.h"
+#include "tests/sim/memory_store.h"
+#include "tests/sim/plan.h"
+
+namespace det::sim {
+
+/// A process as the machine knows it.
+struct ProcessTruth {
+  std::string machine;  ///< not the agent's name: an impostor is another machine
+  std::vector<int> slots;
+  TrialId trial;
+  RunNumber run = 0;
+};
+
+class Checker {
+ public:
+  Checker(Engine& engine, const Plan& plan) : engine_(engine), plan_(plan) {}
+
+  /// The first failure counts.
+  void fail(const std::string& what);
+  const std::string& failure() const { return failure_; }
+
+  // What happens to processes.
+  void process_started(const ProcessTruth& process);
+  void process_ended(const ProcessTruth& process);
+  /// Through its own fault, or by a signal of a stranger: what may use up a restart.
+  void process_failed(TrialId trial) { ++failures_[trial]; }
+  void program_finished(TrialId trial) { finished_.insert(trial); }
+  int failures(TrialId trial) const;
+  bool any_process() const { return !running_.empty(); }
+
+  // What the master does.
+  void master_started(const core::Core& core, const MemoryDisk& disk);
+  void master_crashes(const core::Core& core);
+  void after_step(const core::Core& core);
+  void appended(const core::Write& write);
+  void disk_changed(const MemoryDisk& disk);
+  void sent(const core::Send& send, const MemoryDisk& disk);
+
+  // What was acknowledged.
+  void acked_submission(const RequestId& request, ExperimentId id, const MemoryDisk& disk);
+  void acked_stop(ExperimentId id, const MemoryDisk& disk);
+  void acked_validation(TrialId trial, RunNumber run, std::int64_t steps, const MemoryDisk& disk);
+  void acked_checkpoint(const CheckpointId& uuid, const MemoryDisk& disk);
+
+  /// When all should be over.
+  void at_end(const MemoryDisk& disk);
+
+ private:
+  void check_run(const char* what, TrialId trial, RunNumber run);
+  void check_search(const core::Core& core);
+  void check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk);
+  void check_rows(const Job& job, const core::Trial& trial, const MemoryDisk& disk);
+
+  Engine& engine_;
+  const Plan& plan_;
+  std::string failure_;
+  std::map<std::pair<TrialId, RunNumber>, ProcessTruth> running_;
+  std::map<TrialId, RunNumber> newest_run_;
+  std::map<TrialId, int> failures_;
+  std::set<TrialId> finished_;
+  std::map<ExperimentId, std::vector<std::string>> events_;  ///< as appended in this life
+  std::map<TrialId, RunNumber> appended_run_;                ///< likewise
+  std::map<ExperimentId, core::State> ended_experiments_;
+  std::map<TrialId, core::State> ended_trials_;
+  std::map<TrialId, std::int64_t> latest_steps_;
+};
+
+}  // namespace det::sim

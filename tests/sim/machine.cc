@@ -1,0 +1,267 @@
+// Owns the simulated agent's rules: hold until told to forget, answer everything with the state, obey the lease. The
+// lease counts from when a heartbeat was SENT that the master answered: an answer that was long on the way renews little.
+#include "tests/sim/machine.h"
+
+#include <algorithm>
+
+namespace det::sim {
+namespace {
+
+constexpr Duration kHeartbeat = seconds(10);
+constexpr Duration kSilence = seconds(25);  ///< then either side gives the link up
+
+}  // namespace
+
+using core::AllocationState;
+using core::ExitKind;
+
+Machine::Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name,
+                 std::string instance, int slots)
+    : engine_(engine), master_(master), checker_(checker), plan_(plan), name_(std::move(name)),
+      instance_(std::move(instance)), slots_(slots) {}
+
+void Machine::start() {
+  agent_up_ = true;
+  ++agent_life_;
+  // What the agent itself was doing is lost with it; processes and their exit records are not.
+  for (auto& [id, held] : held_) {
+    if (!held.exit && !(held.process && held.process->alive())) {
+      held.state = AllocationState::kTerminated;
+      held.exit = core::Exit{ExitKind::kLost, 0, "lost by a restart of the agent"};
+    }
+  }
+  connect();
+}
+
+std::vector<std::shared_ptr<Process>> Machine::processes() const {
+  std::vector<std::shared_ptr<Process>> alive;
+  for (const auto& [id, held] : held_) {
+    if (held.process && held.process->alive()) alive.push_back(held.process);
+  }
+  return alive;
+}
+
+std::vector<core::HeldAllocation> Machine::held() const {
+  std::vector<core::HeldAllocation> all;
+  for (const auto& [id, held] : held_) all.push_back({id, held.state, held.exit});
+  return all;
+}
+
+void Machine::reconnect() {
+  if (std::exchange(connecting_, true)) return;
+  engine_.after(engine_.between(milliseconds(300), seconds(5)), [self = shared_from_this()] {
+    self->connecting_ = false;
+    if (!self->link_) self->connect();
+  });
+}
+
+void Machine::drop_link() {
+  link_.reset();
+  if (agent_up_ && !dead_) reconnect();
+}
+
+void Machine::connect() {
+  if (dead_ || !agent_up_ || link_) return;
+  if (!master_.up() || engine_.now() < cut_until_) return reconnect();
+  auto link = link_ = std::make_shared<Link>(engine_);
+  link->agent_heard = engine_.now();
+  link->up.send([self = shared_from_this(), link, held = held(), sent = engine_.now()] {
+    self->hello(link, held, sent);
+  });
+  heartbeat(link);
+}
+
+void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent) {
+  if (!master_.up()) return;
+  link->life = master_.life();
+  link->master_heard = engine_.now();
+  link->session = master_.open_agent([self = shared_from_this(), link](const core::Send& send) {
+    link->down.send([self, link, send] {
+      if (self->current(link)) self->command(send);
+    });
+  });
+  core::AgentConnected input{.agent = name_, .instance = instance_, .version = "sim", .held = held};
+  input.session = link->session;
+  input.slots.assign(static_cast<std::size_t>(slots_), core::Device{"ARTIFICIAL", "sim", ""});
+  master_.submit(std::move(input), [self = shared_from_this(), link, sent](Answer answer) {
+    if (answer) link->accepted = true;
+    link->down.send([self, link, answer, sent] { self->welcomed(link, answer, sent); });
+    if (!answer) self->master_.close_agent(self->name_, link->session);
+  });
+  watch_edge(link);
+}
+
+void Machine::welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent) {
+  if (!current(link)) return;
+  link->agent_heard = engine_.now();
+  if (!answer) {
+    engine_.trace(instance_ + " is refused: " + answer.error().message);
+    return drop_link();
+  }
+  renew(sent);
+}
+
+void Machine::watch_edge(const LinkPtr& link) {
+  engine_.after(seconds(5), [self = shared_from_this(), link] {
+    if (!self->master_.up() || self->master_.life() != link->life) return;
+    if (!self->master_.agent_is_open(link->session)) return;
+    if (self->engine_.now() - link->master_heard > kSilence) {
+      self->engine_.trace("master gives up the link to " + self->instance_);
+      return self->master_.close_agent(self->name_, link->session);
+    }
+    self->watch_edge(link);
+  });
+}
+
+void Machine::heartbeat(const LinkPtr& link) {
+  engine_.after(kHeartbeat, [self = shared_from_this(), link] {
+    if (!self->current(link)) return;
+    if (self->engine_.now() - link->agent_heard > kSilence) {
+      self->engine_.trace(self->instance_ + " gives up its link");
+      return self->drop_link();
+    }
+    link->up.send([self, link, sent = self->engine_.now()] {
+      if (!self->master_.up() || self->master_.life() != link->life || !link->accepted) return;
+      if (!self->master_.agent_is_open(link->session)) return;
+      link->master_heard = self->engine_.now();
+      link->down.send([self, link, sent] {
+        if (!self->current(link)) return;
+        link->agent_heard = self->engine_.now();
+        self->renew(sent);
+      });
+    });
+    self->heartbeat(link);
+  });
+}
+
+void Machine::renew(MonoTime sent) {
+  lease_from_ = std::max(lease_from_, sent);
+  if (!watching_lease_) watch_lease();
+}
+
+void Machine::watch_lease() {
+  watching_lease_ = true;
+  const Duration left = plan_.options.agent_lease - (engine_.now() - lease_from_);
+  engine_.after(left, [self = shared_from_this()] {
+    if (self->dead_) return;
+    self->watching_lease_ = false;
+    if (self->engine_.now() - self->lease_from_ < self->plan_.options.agent_lease) return self->watch_lease();
+    self->engine_.trace("the lease of " + self->instance_ + " ends");
+    for (const auto& held : self->held()) self->kill(held.id);
+  });
+}
+
+void Machine::command(const core::Send& send) {
+  if (auto* start = std::get_if<core::StartAllocation>(&send)) return begin(*start);
+  if (auto* stop = std::get_if<core::KillAllocation>(&send)) {
+    if (!held_.contains(stop->allocation)) {
+      // Never heard of it; whoever asks wants to know that it does not run.
+      Held& held = held_[stop->allocation];
+      held.state = AllocationState::kTerminated;
+      held.exit = core::Exit{ExitKind::kStopped, 0, "never started"};
+    }
+    kill(stop->allocation);
+    return tell(stop->allocation);
+  }
+  if (auto* forgotten = std::get_if<core::AllocationForgotten>(&send)) {
+    auto it = held_.find(forgotten->allocation);
+    if (it == held_.end()) return;
+    if (!it->second.exit) checker_.fail(forgotten->allocation.value + " is to be forgotten but runs");
+    held_.erase(it);
+  }
+}
+
+void Machine::begin(const core::StartAllocation& start) {
+  const AllocationId id = start.allocation.id;
+  if (!held_.contains(id)) {
+    held_[id].start = start;
+    engine_.after(engine_.between(milliseconds(50), seconds(4)), [self = shared_from_this(), id, life = agent_life_] {
+      if (life == self->agent_life_) self->pulled(id);
+    });
+  }
+  tell(id);
+}
+
+void Machine::pulled(const AllocationId& id) {
+  auto it = held_.find(id);
+  if (dead_ || it == held_.end() || it->second.exit || it->second.killed) return;
+  Held& held = it->second;
+  const auto& jobs = plan_.jobs;
+  auto job = std::find_if(jobs.begin(), jobs.end(),
+                          [&](const Job& j) { return j.id.value == held.start.config->name; });
+  ProcessTruth truth{instance_, held.start.allocation.slots, held.start.trial.id, held.start.allocation.run};
+  held.process = std::make_shared<Process>(engine_, master_, checker_, *job, held.start, std::move(truth),
+                                           [this, id](core::Exit exit) { exited(id, std::move(exit)); });
+  held.state = engine_.chance(50) ? AllocationState::kStarting : AllocationState::kRunning;
+  held.process->begin();
+  tell(id);
+}
+
+void Machine::kill(const AllocationId& id) {
+  Held& held = held_.at(id);
+  if (held.exit || std::exchange(held.killed, true)) return;
+  if (held.process && held.process->alive()) return held.process->terminate(plan_.options.agent_kill_grace);
+  exited(id, {ExitKind::kStopped, 0, "stopped before it started"});
+}
+
+void Machine::exited(const AllocationId& id, core::Exit exit) {
+  Held& held = held_.at(id);
+  held.state = AllocationState::kTerminated;
+  held.exit = std::move(exit);
+  tell(id);
+}
+
+void Machine::tell(const AllocationId& id) {
+  auto it = held_.find(id);
+  if (it == held_.end() || !link_ || !agent_up_) return;
+  const core::HeldAllocation state{id, it->second.state, it->second.exit};
+  link_->up.send([self = shared_from_this(), link = link_, state] {
+    if (self->master_.up() && self->master_.life() == link->life) {
+      self->master_.submit(core::AllocationUpdated{self->name_, link->session, state});
+    }
+  });
+}
+
+void Machine::cut(Duration duration) {
+  engine_.trace(instance_ + " is cut off");
+  cut_until_ = std::max(cut_until_, engine_.now() + duration);
+  if (!link_) return;
+  link_->up.close();
+  link_->down.close();
+}
+
+void Machine::stall(Duration duration) {
+  if (!link_) return;
+  engine_.trace("the link of " + instance_ + " stalls");
+  const auto which = engine_.between(0, 2);
+  if (which != 0) link_->up.stall(duration);
+  if (which != 1) link_->down.stall(duration);
+}
+
+void Machine::restart_agent(Duration away) {
+  if (dead_ || !agent_up_) return;
+  engine_.trace("agent " + instance_ + " restarts");
+  agent_up_ = false;
+  ++agent_life_;
+  link_.reset();
+  engine_.after(away, [self = shared_from_this()] {
+    if (!self->dead_) self->start();
+  });
+}
+
+void Machine::reboot(Duration away) {
+  if (dead_ || !agent_up_) return;
+  engine_.trace("machine " + instance_ + " restarts");
+  for (const auto& process : processes()) process->vanish();
+  restart_agent(away);
+}
+
+void Machine::die() {
+  if (dead_) return;
+  engine_.trace("machine " + instance_ + " dies");
+  for (const auto& process : processes()) process->vanish();
+  dead_ = true;
+  link_.reset();
+}
+
+}  // namespace det::sim

@@ -1,0 +1,85 @@
+// Owns a simulated machine with an agent: what it holds survives the agent's restarts, its processes outlive the agent,
+// and when it has not heard from the master for a lease it ends them itself.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tests/sim/process.h"
+
+namespace det::sim {
+
+class Machine : public std::enable_shared_from_this<Machine> {
+ public:
+  /// `instance` tells machines with the same agent name apart.
+  Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name, std::string instance,
+          int slots);
+
+  void start();
+
+  // Faults.
+  void cut(Duration duration);    ///< no traffic; what was on the way is lost
+  void stall(Duration duration);  ///< traffic arrives late
+  void restart_agent(Duration away);
+  void reboot(Duration away);
+  void die();  ///< never comes back
+
+  const AgentId& name() const { return name_; }
+  bool dead() const { return dead_; }
+  bool holds_anything() const { return !held_.empty(); }
+  std::vector<std::shared_ptr<Process>> processes() const;
+
+ private:
+  struct Held {
+    core::StartAllocation start;
+    core::AllocationState state = core::AllocationState::kPulling;
+    std::optional<core::Exit> exit;
+    std::shared_ptr<Process> process;
+    bool killed = false;
+  };
+  /// One connection. Messages of a link that was given up may still reach the master, never the agent.
+  struct Link {
+    explicit Link(Engine& engine) : up(engine), down(engine) {}
+    Pipe up, down;
+    std::uint64_t session = 0;  ///< once the master has seen the hello
+    int life = 0;               ///< of the master that did
+    bool accepted = false;
+    MonoTime master_heard, agent_heard;
+  };
+  using LinkPtr = std::shared_ptr<Link>;
+
+  void connect();
+  void reconnect();
+  void drop_link();
+  void hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent);
+  void welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent);
+  void watch_edge(const LinkPtr& link);
+  void heartbeat(const LinkPtr& link);
+  void renew(MonoTime sent);
+  void watch_lease();
+  void command(const core::Send& send);
+  void begin(const core::StartAllocation& start);
+  void pulled(const AllocationId& id);
+  void kill(const AllocationId& id);
+  void exited(const AllocationId& id, core::Exit exit);
+  void tell(const AllocationId& id);
+  std::vector<core::HeldAllocation> held() const;
+  bool current(const LinkPtr& link) const { return link_ == link && !dead_; }
+
+  Engine& engine_;
+  Master& master_;
+  Checker& checker_;
+  const Plan& plan_;
+  AgentId name_;
+  std::string instance_;
+  int slots_;
+  bool dead_ = false, agent_up_ = false, connecting_ = false, watching_lease_ = false;
+  int agent_life_ = 0;
+  MonoTime cut_until_, lease_from_;
+  LinkPtr link_;
+  std::map<AllocationId, Held> held_;
+};
+
+}  // namespace det::sim

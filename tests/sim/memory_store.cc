@@ -1,0 +1,96 @@
+// Owns the tables and the queue in front of them.
+#include "tests/sim/memory_store.h"
+
+#include <algorithm>
+
+namespace det::sim {
+namespace {
+
+struct Apply {
+  MemoryDisk& disk;
+
+  void operator()(const core::PutExperiment& write) { disk.experiments[write.row.id] = write.row; }
+  void operator()(const core::PutTrial& write) { disk.trials[write.row.id] = write.row; }
+  void operator()(const core::PutAllocation& write) {
+    core::Allocation& row = disk.allocations[write.row.id] = write.row;
+    // Monotonic times mean nothing to another process.
+    row.preempt_deadline.reset();
+    row.kill_again.reset();
+  }
+  void operator()(const core::AppendSearcherEvent& write) {
+    disk.searcher_events[write.experiment].emplace(write.number, write.event);
+  }
+  void operator()(const core::PutSearcherSnapshot& write) { disk.searcher_snapshots[write.experiment] = write; }
+  void operator()(const core::InsertValidation& write) {
+    disk.validations.emplace(MemoryDisk::ValidationKey{write.trial, write.run, write.steps_completed},
+                             MemoryDisk::Validation{write});
+  }
+  void operator()(const core::InsertCheckpoint& write) { disk.checkpoints.emplace(write.uuid, write); }
+  void operator()(const core::ArchiveMetrics& write) {
+    auto from = disk.validations.lower_bound({write.trial, 0, 0});
+    for (auto it = from; it != disk.validations.end() && it->second.row.trial == write.trial; ++it) {
+      if (it->second.row.steps_completed > write.beyond) it->second.archived = true;
+    }
+  }
+  void operator()(const core::AppendTaskLog& write) { disk.logs.push_back(write); }
+};
+
+}  // namespace
+
+void MemoryDisk::apply(const core::Write& write) { std::visit(Apply{*this}, write); }
+
+core::Recovered MemoryDisk::recover() const {
+  core::Recovered recovered;
+  for (const auto& [id, experiment] : experiments) {
+    recovered.next_experiment = ExperimentId(id.value + 1);
+    if (core::is_terminal(experiment.state)) continue;
+    recovered.experiments.push_back(experiment);
+    auto& log = recovered.searchers[id];
+    if (auto it = searcher_snapshots.find(id); it != searcher_snapshots.end()) {
+      log.snapshot_number = it->second.number;
+      log.snapshot = it->second.snapshot;
+    }
+    auto events = searcher_events.find(id);
+    if (events == searcher_events.end()) continue;
+    for (auto it = events->second.lower_bound(log.snapshot_number); it != events->second.end(); ++it) {
+      log.events.push_back(it->second);
+    }
+  }
+  for (const auto& [id, trial] : trials) {
+    recovered.next_trial = TrialId(id.value + 1);
+    if (recovered.searchers.contains(trial.experiment)) recovered.trials.push_back(trial);
+  }
+  for (const auto& [id, allocation] : allocations) {
+    if (allocation.state != core::AllocationState::kTerminated) recovered.allocations.push_back(allocation);
+  }
+  return recovered;
+}
+
+db::Sequence MemoryStore::append(std::vector<core::Write> group) {
+  pending_.push_back(std::move(group));
+  ++appended_;
+  if (mode_ == Mode::kAtOnce) make_durable(pending_.size());
+  return appended_;
+}
+
+void MemoryStore::write_oldest(std::size_t groups) {
+  for (groups = std::min(groups, pending_.size()); groups > 0; --groups) {
+    for (const core::Write& write : pending_.front()) disk_.apply(write);
+    pending_.pop_front();
+    ++durable_;
+  }
+}
+
+void MemoryStore::make_durable(std::size_t groups) {
+  if (groups == 0 || pending_.empty()) return;
+  write_oldest(groups);
+  if (callbacks_.durable) callbacks_.durable(durable_);
+}
+
+void MemoryStore::crash(std::size_t kept) {
+  write_oldest(kept);
+  pending_.clear();
+  callbacks_ = {};
+}
+
+}  // namespace det::sim

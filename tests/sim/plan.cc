@@ -1,0 +1,172 @@
+// Owns how a seed becomes a plan.
+#include "tests/sim/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace det::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+struct Dice {
+  Random random;
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
+  }
+  bool chance(int percent) { return between(0, 99) < percent; }
+  Duration between(Duration low, Duration high) { return Duration(between(low.count(), high.count())); }
+  int weight(int percent, int most) { return chance(percent) ? static_cast<int>(between(1, most)) : 0; }
+};
+
+std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const RequestId& id, int most_slots) {
+  auto config = std::make_shared<expconf::ExperimentConfig>();
+  config->name = id.value;
+  config->experiment_seed = static_cast<std::uint32_t>(dice.random.next());
+  config->max_restarts = static_cast<int>(dice.between(0, 3));
+  config->preemption_timeout = dice.between(20, 90);
+  config->searcher.name = "single";
+  config->searcher.metric = "loss";
+  config->searcher.smaller_is_better = dice.chance(50);
+  config->resources.slots_per_trial = dice.chance(5) ? 0 : static_cast<int>(dice.between(1, most_slots));
+  config->resources.priority = dice.chance(60) ? 42 : static_cast<int>(dice.between(1, 99));
+  return config;
+}
+
+void draw_actions(Dice& dice, Job& job, Duration until) {
+  Duration at = job.submit;
+  for (auto pauses = dice.chance(40) ? dice.between(1, 3) : 0; pauses > 0; --pauses) {
+    at += dice.between(seconds(1), minutes(2));
+    job.actions.push_back({at, core::ExperimentAction::kPause});
+    at += dice.between(milliseconds(1), minutes(1));
+    job.actions.push_back({at, core::ExperimentAction::kActivate});
+  }
+  if (dice.chance(20)) {
+    const bool cancel = dice.chance(50);
+    at = job.submit + dice.between(milliseconds(1), minutes(3));
+    job.actions.push_back({at, cancel ? core::ExperimentAction::kCancel : core::ExperimentAction::kKill,
+                           !cancel && dice.chance(30)});
+    if (cancel && dice.chance(30)) {
+      job.actions.push_back({at + dice.between(seconds(0), seconds(30)), core::ExperimentAction::kKill});
+    }
+  }
+  // Whatever was paused goes on in the end.
+  job.actions.push_back({until, core::ExperimentAction::kActivate});
+}
+
+Job draw_job(Dice& dice, int number, int most_slots, Duration until) {
+  Job job;
+  Random names{dice.random.next(), 0};
+  job.id = RequestId("job" + std::to_string(number) + "-" + names.uuid());
+  job.submit = dice.between(seconds(0), until / 3);
+  job.activate = dice.chance(90);
+  job.config = draw_config(dice, job.id, most_slots);
+  job.total = 10 * dice.between(2, 12);
+  job.chunk_time = dice.between(milliseconds(200), seconds(6));
+  job.validate_every = 10 * dice.between(1, 4);
+  job.checkpoint_every = 10 * dice.between(1, 5);
+  if (dice.chance(35)) {
+    job.fail_at = 10 * dice.between(1, job.total / 10);
+    job.failures = dice.chance(30) ? std::numeric_limits<int>::max()
+                                   : static_cast<int>(dice.between(1, job.config->max_restarts + 1));
+  }
+  job.ignores_preemption = dice.chance(8);
+  job.nan = dice.chance(15);
+  job.invalid_hp = dice.chance(5);
+  draw_actions(dice, job, until);
+  job.hangs = !job.left_alone() && dice.chance(50);
+  return job;
+}
+
+}  // namespace
+
+bool Job::left_alone() const {
+  return std::none_of(actions.begin(), actions.end(), [](const Action& action) {
+    return action.action == core::ExperimentAction::kCancel || action.action == core::ExperimentAction::kKill;
+  });
+}
+
+Plan draw_plan(std::uint64_t seed, core::Mutant mutant, LoopMutant loop_mutant) {
+  Dice dice{Random{seed ^ 0x5157a7e, 0}};
+  Plan plan;
+  plan.seed = seed;
+  plan.loop_mutant = loop_mutant;
+  plan.options.mutant = mutant;
+  plan.options.agent_lease = seconds(60);
+  plan.options.agent_kill_grace = seconds(10);
+  plan.options.agent_margin = seconds(5);
+  plan.options.kill_repeat = seconds(10);
+  plan.options.searcher_snapshot_every = static_cast<int>(dice.between(1, 8));
+
+  plan.faults.until = dice.between(minutes(2), minutes(8));
+  plan.faults.every = dice.between(seconds(3), seconds(60));
+  plan.faults.master_crash = dice.weight(70, 6);
+  plan.faults.link_cut = dice.weight(60, 6);
+  plan.faults.link_stall = dice.weight(40, 4);
+  plan.faults.agent_restart = dice.weight(40, 4);
+  plan.faults.machine_reboot = dice.weight(30, 3);
+  plan.faults.machine_death = dice.weight(20, 2);
+  plan.faults.harness_cut = dice.weight(60, 6);
+  plan.faults.process_crash = dice.weight(30, 2);
+  plan.faults.impostor = dice.weight(15, 2);
+  plan.faults.slow_store = dice.weight(40, 3);
+
+  const auto machines = dice.between(1, 3);
+  for (std::int64_t i = 0; i < machines; ++i) {
+    plan.machines.push_back({AgentId("agent" + std::to_string(i)), static_cast<int>(dice.between(1, 4)), i == 0});
+  }
+  const auto jobs = dice.between(1, 5);
+  for (std::int64_t i = 0; i < jobs; ++i) {
+    plan.jobs.push_back(draw_job(dice, static_cast<int>(i), plan.machines.front().slots, plan.faults.until));
+  }
+  plan.finish_within = minutes(60);
+  return plan;
+}
+
+std::string describe(const Plan& plan) {
+  auto secs = [](Duration d) { return std::to_string(d.count() / 1000000) + "s"; };
+  std::string text = "seed " + std::to_string(plan.seed) + ": faults every " + secs(plan.faults.every) + " until " +
+                     secs(plan.faults.until) + "\n";
+  const Faults& f = plan.faults;
+  const std::pair<const char*, int> weights[] = {
+      {"master_crash", f.master_crash}, {"link_cut", f.link_cut},             {"link_stall", f.link_stall},
+      {"agent_restart", f.agent_restart}, {"machine_reboot", f.machine_reboot}, {"machine_death", f.machine_death},
+      {"harness_cut", f.harness_cut},   {"process_crash", f.process_crash},   {"impostor", f.impostor},
+      {"slow_store", f.slow_store}};
+  for (const auto& [name, weight] : weights) {
+    if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
+  }
+  for (const MachinePlan& machine : plan.machines) {
+    text += "  machine " + machine.name.value + ": " + std::to_string(machine.slots) + " slots" +
+            (machine.immortal ? "\n" : ", may die\n");
+  }
+  for (const Job& job : plan.jobs) {
+    text += "  " + job.id.value + ": at " + secs(job.submit) + (job.activate ? "" : " (paused)") + ", " +
+            std::to_string(job.total) + " steps, slots " + std::to_string(job.config->resources.slots_per_trial) +
+            ", priority " + std::to_string(job.config->resources.priority) + ", max_restarts " +
+            std::to_string(job.config->max_restarts) + ", validates every " + std::to_string(job.validate_every) +
+            ", checkpoints every " + std::to_string(job.checkpoint_every);
+    if (job.failures) text += ", fails " + std::to_string(job.failures) + "x at " + std::to_string(job.fail_at);
+    if (job.ignores_preemption) text += ", ignores pre-emption";
+    if (job.nan) text += ", NaN";
+    if (job.hangs) text += ", hangs";
+    if (job.invalid_hp) text += ", invalid hp";
+    for (const Job::Action& action : job.actions) {
+      static constexpr const char* kNames[] = {"activate", "pause", "cancel", "kill"};
+      text += std::string(", ") + kNames[static_cast<int>(action.action)] + (action.trial ? " trial" : "") + "@" +
+              secs(action.at);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+double metric_of(const Job& job, std::uint32_t trial_seed, std::int64_t steps) {
+  if (job.nan && steps / job.validate_every % 2 == 0) return std::numeric_limits<double>::quiet_NaN();
+  return Random{trial_seed, static_cast<std::uint64_t>(steps)}.uniform();
+}
+
+}  // namespace det::sim

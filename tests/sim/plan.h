@@ -1,0 +1,78 @@
+// Owns what one seed stands for: machines, jobs, users' actions and faults, drawn before the run so that a failure can be
+// read without running it again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "master/core/core.h"
+
+namespace det::sim {
+
+/// Rules outside the core, switched off like core::Mutant.
+enum class LoopMutant { kNone, kReplyBeforeDurable, kSendBeforeDurable };
+
+/// What a job's program does, and what its user does to it.
+struct Job {
+  struct Action {
+    Duration at{};  ///< after the start of the simulation
+    core::ExperimentAction action{};
+    bool trial = false;  ///< kill the trial instead
+  };
+  RequestId id;
+  Duration submit{};
+  bool activate = true;
+  std::shared_ptr<const expconf::ExperimentConfig> config;
+  std::int64_t total = 100;  ///< steps
+  std::int64_t chunk = 10;   ///< steps between looks at pre-emption
+  Duration chunk_time{};
+  std::int64_t validate_every = 20, checkpoint_every = 30;
+  std::int64_t fail_at = 0;  ///< its first `failures` runs to come this far exit 1
+  int failures = 0;
+  bool ignores_preemption = false;
+  bool nan = false;          ///< every second metric is NaN
+  bool invalid_hp = false;
+  bool hangs = false;  ///< at the end of its steps; only where a user will end it
+  std::vector<Action> actions;
+
+  /// No user ends it.
+  bool left_alone() const;
+};
+
+struct MachinePlan {
+  AgentId name;
+  int slots = 1;
+  bool immortal = true;  ///< comes back from every fault; the first machine always does
+};
+
+/// Weights; 0 switches a kind of fault off for the whole run.
+struct Faults {
+  int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0, machine_death = 0,
+      harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0;
+  Duration every{};  ///< mean time between faults
+  Duration until{};  ///< then everything must finish
+};
+
+struct Plan {
+  std::uint64_t seed = 0;
+  core::Options options;
+  LoopMutant loop_mutant = LoopMutant::kNone;
+  std::vector<MachinePlan> machines;
+  std::vector<Job> jobs;
+  Faults faults;
+  Duration finish_within{};  ///< after faults.until
+};
+
+Plan draw_plan(std::uint64_t seed, core::Mutant mutant = core::Mutant::kNone,
+               LoopMutant loop_mutant = LoopMutant::kNone);
+std::string describe(const Plan& plan);
+
+/// The metric that the program of a trial reports: a function of (seed, steps), so that a repeat is recognized.
+double metric_of(const Job& job, std::uint32_t trial_seed, std::int64_t steps);
+
+}  // namespace det::sim

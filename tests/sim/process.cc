@@ -1,0 +1,192 @@
+// Owns the behavior of the simulated harness. Its reporter is the contract of the real one: in order, each until
+// acknowledged, everything again after a reconnect.
+#include "tests/sim/process.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace det::sim {
+
+using core::ExitKind;
+
+Process::Process(Engine& engine, Master& master, Checker& checker, const Job& job, core::StartAllocation start,
+                 ProcessTruth truth, OnExit on_exit)
+    : engine_(engine), master_(master), checker_(checker), job_(job), start_(std::move(start)),
+      truth_(std::move(truth)), on_exit_(std::move(on_exit)) {}
+
+void Process::after(Duration delay, std::function<void()> what) {
+  engine_.after(delay, [self = shared_from_this(), what = std::move(what)] {
+    if (self->alive_) what();
+  });
+}
+
+void Process::begin() {
+  alive_ = true;
+  steps_ = saved_ = start_.trial.latest_steps;
+  engine_.trace("process " + start_.allocation.id.value + " begins at " + std::to_string(steps_));
+  checker_.process_started(truth_);
+  connect();
+  watch();
+  train();
+}
+
+void Process::connect() {
+  session_ = std::make_shared<Session>(engine_);
+  const std::uint64_t number = ++session_number_;
+  last_heard_ = engine_.now();
+  // Delivered also when the process has given the session up meanwhile: the master must bear late attaches.
+  session_->up.send([self = shared_from_this(), session = session_, number] {
+    if (!self->master_.up()) return;
+    session->life = self->master_.life();
+    self->master_.open_harness(self->start_.allocation.id, number, [self, session] {
+      session->down.send([self, session] {
+        if (self->alive_ && self->session_ == session) self->preempted_ = true;
+      });
+    });
+    self->master_.submit(core::HarnessAttached{0, self->start_.trial.id, self->start_.allocation.run},
+                         [self, session](Answer answer) {
+                           session->down.send([self, session, answer] { self->attached(session, answer); });
+                         });
+  });
+}
+
+void Process::attached(const std::shared_ptr<Session>& session, const Answer& answer) {
+  if (!alive_ || session != session_) return;
+  last_heard_ = engine_.now();
+  if (!answer) return exit(ExitKind::kFailed, 75, "stale: " + answer.error().message);
+  if (std::get<core::Attached>(*answer).preempt) preempted_ = true;
+  session->ready = true;
+  for (const Report& report : unacked_) send(session, report);
+}
+
+void Process::watch() {
+  after(seconds(5), [this] {
+    const bool waiting = !session_->ready || !unacked_.empty();
+    if (waiting && engine_.now() - last_heard_ > seconds(15)) connect();
+    watch();
+  });
+}
+
+void Process::cut() {
+  engine_.trace("harness " + start_.allocation.id.value + " is cut off");
+  master_.close_harness(start_.allocation.id, session_number_);
+  if (engine_.chance(50)) session_->up.close();  // else the master goes on hearing it, and nobody hears the master
+  session_->down.close();
+}
+
+void Process::report(core::Input input) {
+  unacked_.push_back({next_report_++, std::move(input)});
+  if (session_->ready) send(session_, unacked_.back());
+}
+
+void Process::send(const std::shared_ptr<Session>& session, const Report& report) {
+  if (unacked_.size() == 1) last_heard_ = engine_.now();
+  session->up.send([self = shared_from_this(), session, report] {
+    if (session->life != self->master_.life()) return;
+    self->master_.submit(report.input, [self, session, number = report.number](Answer answer) {
+      session->down.send([self, number, answer] { self->acknowledged(number, answer); });
+    });
+  }, minutes(1));
+}
+
+void Process::acknowledged(std::uint64_t number, const Answer& answer) {
+  if (!alive_) return;
+  last_heard_ = engine_.now();
+  if (!answer) {
+    engine_.trace("report of " + start_.allocation.id.value + " refused: " + answer.error().message);
+    if (answer.error().code == Code::kAborted) exit(ExitKind::kFailed, 75, "stale");
+    return;
+  }
+  // Answers come in order; a repeated one is of a report acknowledged before.
+  if (unacked_.empty() || unacked_.front().number != number) return;
+  check_ack(unacked_.front().input);
+  unacked_.pop_front();
+  if (leaving_) leave();
+}
+
+void Process::check_ack(const core::Input& input) {
+  if (auto* validation = std::get_if<core::ReportValidation>(&input)) {
+    checker_.acked_validation(validation->trial, validation->run, validation->steps_completed, master_.disk());
+  } else if (auto* checkpoint = std::get_if<core::ReportCheckpoint>(&input)) {
+    checker_.acked_checkpoint(checkpoint->uuid, master_.disk());
+  }
+}
+
+void Process::train() {
+  after(job_.chunk_time, [this] {
+    if (leaving_) return;
+    if (unacked_.size() > 20) return train();  // the spool is full: wait for the master
+    work();
+  });
+}
+
+void Process::work() {
+  const auto& trial = start_.trial;
+  const RunNumber run = start_.allocation.run;
+  if (job_.invalid_hp) {
+    leaving_ = true;
+    return report(core::ReportInvalidHp{0, trial.id, run});
+  }
+  if (steps_ < job_.total) {
+    steps_ = std::min(steps_ + job_.chunk, job_.total);
+    if (steps_ == job_.fail_at && checker_.failures(trial.id) < job_.failures) {
+      checker_.process_failed(trial.id);
+      return exit(ExitKind::kFailed, 1, "exit code 1");
+    }
+    if (steps_ % job_.validate_every == 0 || steps_ == job_.total) {
+      report(core::ReportValidation{0, trial.id, run, steps_, "{}", metric_of(job_, trial.seed, steps_),
+                                    WallTime{engine_.now().micros}});
+    }
+    if (steps_ % job_.checkpoint_every == 0 || steps_ == job_.total) save();
+    report(core::ReportProgress{0, trial.id, run, static_cast<double>(steps_) / static_cast<double>(job_.total),
+                                steps_});
+  }
+  if (steps_ >= job_.total && job_.hangs) return train();
+  if (steps_ >= job_.total) {
+    checker_.program_finished(trial.id);
+    leaving_ = true;
+    return leave();
+  }
+  if (preempted_ && !job_.ignores_preemption) {
+    leaving_ = true;
+    if (saved_ != steps_) save();
+    return report(core::AcknowledgePreemption{0, trial.id, run});
+  }
+  train();
+}
+
+void Process::save() {
+  saved_ = steps_;
+  report(core::ReportCheckpoint{0, start_.trial.id, start_.allocation.run, CheckpointId(engine_.random().uuid()),
+                                steps_, "{}", "{}", WallTime{engine_.now().micros}});
+}
+
+void Process::leave() {
+  if (!unacked_.empty() || std::exchange(tearing_down_, true)) return;
+  after(engine_.between(Duration(0), seconds(8)), [this] { exit(ExitKind::kSucceeded, 0, "exit code 0"); });
+}
+
+void Process::terminate(Duration grace) {
+  after(engine_.between(Duration(0), grace), [this] { exit(ExitKind::kStopped, 143, "killed by signal 15"); });
+}
+
+void Process::crash() {
+  if (!alive_) return;
+  checker_.process_failed(start_.trial.id);
+  exit(ExitKind::kFailed, 137, "killed by signal 9");
+}
+
+void Process::vanish() {
+  if (!alive_) return;
+  alive_ = false;
+  checker_.process_ended(truth_);
+}
+
+void Process::exit(ExitKind kind, int code, const std::string& message) {
+  if (!alive_) return;
+  engine_.trace("process " + start_.allocation.id.value + " exits at " + std::to_string(steps_) + ": " + message);
+  vanish();
+  on_exit_({kind, code, message});
+}
+
+}  // namespace det::sim

@@ -1,0 +1,77 @@
+// Owns a simulated harness: one process of one run that trains, reports in order until acknowledged, and leaves when asked.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "tests/sim/checker.h"
+#include "tests/sim/engine.h"
+#include "tests/sim/master.h"
+#include "tests/sim/plan.h"
+
+namespace det::sim {
+
+class Process : public std::enable_shared_from_this<Process> {
+ public:
+  using OnExit = std::function<void(core::Exit)>;
+  Process(Engine& engine, Master& master, Checker& checker, const Job& job, core::StartAllocation start,
+          ProcessTruth truth, OnExit on_exit);
+
+  void begin();
+  bool alive() const { return alive_; }
+  /// SIGTERM by its agent: gone some time within `grace`.
+  void terminate(Duration grace);
+  /// SIGKILL by a stranger.
+  void crash();
+  /// The machine stops: nobody learns how it ended.
+  void vanish();
+  /// Its connection breaks; it does not know yet.
+  void cut();
+
+ private:
+  struct Report {
+    std::uint64_t number;
+    core::Input input;
+  };
+  struct Session {
+    explicit Session(Engine& engine) : up(engine), down(engine) {}
+    Pipe up, down;
+    int life = 0;  ///< of the master it reached: a connection does not outlive either end
+    bool ready = false;
+  };
+
+  void connect();
+  void attached(const std::shared_ptr<Session>& session, const Answer& answer);
+  void watch();
+  void report(core::Input input);
+  void send(const std::shared_ptr<Session>& session, const Report& report);
+  void acknowledged(std::uint64_t number, const Answer& answer);
+  void check_ack(const core::Input& input);
+  void train();
+  void work();
+  void save();
+  void leave();
+  void exit(core::ExitKind kind, int code, const std::string& message);
+  /// A timer that dies with the process.
+  void after(Duration delay, std::function<void()> what);
+
+  Engine& engine_;
+  Master& master_;
+  Checker& checker_;
+  const Job& job_;
+  core::StartAllocation start_;
+  ProcessTruth truth_;
+  OnExit on_exit_;
+
+  bool alive_ = false;
+  std::int64_t steps_ = 0, saved_ = -1;
+  bool preempted_ = false, leaving_ = false, tearing_down_ = false;
+  std::shared_ptr<Session> session_;
+  std::uint64_t session_number_ = 0;
+  MonoTime last_heard_;
+  std::deque<Report> unacked_;
+  std::uint64_t next_report_ = 0;
+};
+
+}  // namespace det::sim

@@ -1,0 +1,69 @@
+// Owns the simulator's place among the tests: seeds that must pass, repeatability, and the mutants that must be caught.
+#include <catch2/catch.hpp>
+#include <string>
+#include <utility>
+
+#include "tests/sim/world.h"
+
+namespace det::sim {
+namespace {
+
+TEST_CASE("every seed keeps every rule and finishes") {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    const Plan plan = draw_plan(seed);
+    const Outcome outcome = simulate(plan);
+    INFO(describe(plan));
+    REQUIRE(outcome.failure == "");
+  }
+}
+
+TEST_CASE("a seed gives the same trace every time") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const Plan plan = draw_plan(seed);
+    REQUIRE(simulate(plan).trace_hash == simulate(plan).trace_hash);
+  }
+  REQUIRE(simulate(draw_plan(1)).trace_hash != simulate(draw_plan(2)).trace_hash);
+}
+
+std::string first_failure(core::Mutant mutant, LoopMutant loop_mutant, std::uint64_t seeds) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const Outcome outcome = simulate(draw_plan(seed, mutant, loop_mutant));
+    if (!outcome.failure.empty()) return outcome.failure;
+  }
+  return "";
+}
+
+TEST_CASE("every safety rule that is switched off is missed") {
+  using core::Mutant;
+  const std::pair<const char*, Mutant> mutants[] = {
+      {"no run fence", Mutant::kNoRunFence},
+      {"short agent wait", Mutant::kShortAgentWait},
+      {"slot freed at kill", Mutant::kSlotFreedAtKill},
+      {"forgets to forget", Mutant::kForgetsToForget},
+      {"lost counted", Mutant::kLostCounted},
+      {"restart not counted", Mutant::kRestartNotCounted},
+      {"no reconnect deadline", Mutant::kNoReconnectDeadline},
+      {"validation twice", Mutant::kValidationTwice},
+      {"request id ignored", Mutant::kRequestIdIgnored},
+      {"NaN best", Mutant::kNanBest},
+      {"pre-emption acknowledgment forgotten", Mutant::kPreemptAckForgotten},
+      {"impostor accepted", Mutant::kImpostorAccepted},
+      {"archive forgotten", Mutant::kArchiveForgotten},
+      {"checkpoint moves back", Mutant::kCheckpointMovesBack},
+      {"kill not repeated", Mutant::kKillNotRepeated},
+      {"start not repeated", Mutant::kStartNotRepeated},
+      {"no pre-emption deadline", Mutant::kNoPreemptDeadline},
+  };
+  for (const auto& [name, mutant] : mutants) {
+    DYNAMIC_SECTION(name) { CHECK(first_failure(mutant, LoopMutant::kNone, 1000) != ""); }
+  }
+  SECTION("reply before durable") {
+    REQUIRE(first_failure(Mutant::kNone, LoopMutant::kReplyBeforeDurable, 1000) != "");
+  }
+  SECTION("send before durable") {
+    REQUIRE(first_failure(Mutant::kNone, LoopMutant::kSendBeforeDurable, 1000) != "");
+  }
+}
+
+}  // namespace
+}  // namespace det::sim

@@ -1,0 +1,90 @@
+// Owns what users do.
+#include "tests/sim/users.h"
+
+#include <utility>
+
+namespace det::sim {
+
+void User::start() {
+  engine_.after(job_.submit, [self = shared_from_this()] { self->submit(); });
+}
+
+void User::ask(core::Input input, Then then) { attempt(input, std::make_shared<Then>(std::move(then))); }
+
+void User::attempt(const core::Input& input, const std::shared_ptr<Then>& then) {
+  if (!*then) return;
+  const int copies = engine_.chance(5) ? 0 : engine_.chance(5) ? 2 : 1;
+  for (int i = 0; i < copies; ++i) {
+    engine_.after(engine_.between(milliseconds(1), engine_.chance(5) ? seconds(8) : milliseconds(20)),
+                  [self = shared_from_this(), input, then] {
+                    if (self->answered_from_store(input, then)) return;
+                    self->master_.submit(input, [self, then](Answer answer) {
+                      if (self->engine_.chance(5)) return;  // the answer is lost
+                      if (auto call = std::exchange(*then, nullptr)) call(answer);
+                    });
+                  });
+  }
+  engine_.after(engine_.between(seconds(2), seconds(6)),
+                [self = shared_from_this(), input, then] { self->attempt(input, then); });
+}
+
+bool User::answered_from_store(const core::Input& input, const std::shared_ptr<Then>& then) const {
+  if (!std::holds_alternative<core::SubmitExperiment>(input) || !master_.up()) return false;
+  for (const auto& [id, experiment] : master_.disk().experiments) {
+    if (experiment.request_id != job_.id || !core::is_terminal(experiment.state)) continue;
+    if (auto call = std::exchange(*then, nullptr)) call(Answer(core::ExperimentCreated{id, true}));
+    return true;
+  }
+  return false;
+}
+
+void User::submit() {
+  engine_.trace("user submits " + job_.id.value);
+  core::SubmitExperiment input;
+  input.request_id = job_.id;
+  input.config = job_.config;
+  input.activate = job_.activate;
+  ask(input, [self = shared_from_this()](const Answer& answer) { self->submitted(answer); });
+}
+
+void User::submitted(const Answer& answer) {
+  if (!answer) return checker_.fail(job_.id.value + " was refused: " + answer.error().message);
+  experiment_ = std::get<core::ExperimentCreated>(*answer).experiment;
+  checker_.acked_submission(job_.id, *experiment_, master_.disk());
+  act(0);
+}
+
+std::optional<core::Input> User::request(const Job::Action& action) const {
+  if (!action.trial) return core::ActOnExperiment{0, *experiment_, action.action};
+  for (const auto& [id, trial] : master_.disk().trials) {
+    if (trial.experiment == *experiment_) return core::KillTrial{0, id};
+  }
+  return std::nullopt;
+}
+
+void User::act(std::size_t next) {
+  if (next >= job_.actions.size()) return insist();
+  const Job::Action& action = job_.actions[next];
+  engine_.after(action.at - (engine_.now() - MonoTime{}), [self = shared_from_this(), &action, next] {
+    auto input = self->request(action);
+    if (!input) return self->act(next + 1);
+    self->engine_.trace("user acts on " + self->job_.id.value);
+    self->ask(*input, [self, &action, next](const Answer& answer) {
+      const bool stops = !action.trial && action.action >= core::ExperimentAction::kCancel;
+      if (stops && answer) self->checker_.acked_stop(*self->experiment_, self->master_.disk());
+      self->act(next + 1);
+    });
+  });
+}
+
+void User::insist() {
+  // A late copy of a pause may come after the last activate.
+  engine_.after(seconds(20), [self = shared_from_this()] {
+    self->ask(core::ActOnExperiment{0, *self->experiment_, core::ExperimentAction::kActivate},
+              [self](const Answer& answer) {
+                if (answer) self->insist();
+              });
+  });
+}
+
+}  // namespace det::sim

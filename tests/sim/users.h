@@ -1,0 +1,42 @@
+// Owns the simulated users: each submits one job and does what its plan says, repeating every request until answered.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "tests/sim/checker.h"
+#include "tests/sim/engine.h"
+#include "tests/sim/master.h"
+#include "tests/sim/plan.h"
+
+namespace det::sim {
+
+class User : public std::enable_shared_from_this<User> {
+ public:
+  User(Engine& engine, Master& master, Checker& checker, const Job& job)
+      : engine_(engine), master_(master), checker_(checker), job_(job) {}
+
+  void start();
+  bool submitted() const { return experiment_.has_value(); }
+
+ private:
+  using Then = std::function<void(const Answer&)>;
+  /// Sends until `then` was called once; request and answer may each be lost or, the request, doubled.
+  void ask(core::Input input, Then then);
+  void attempt(const core::Input& input, const std::shared_ptr<Then>& then);
+  /// What the API does before it asks the core: the core forgets experiments that have ended.
+  bool answered_from_store(const core::Input& input, const std::shared_ptr<Then>& then) const;
+  void submit();
+  void submitted(const Answer& answer);
+  void act(std::size_t next);
+  void insist();
+  std::optional<core::Input> request(const Job::Action& action) const;
+
+  Engine& engine_;
+  Master& master_;
+  Checker& checker_;
+  const Job& job_;
+  std::optional<ExperimentId> experiment_;
+};
+
+}  // namespace det::sim

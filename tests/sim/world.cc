@@ -1,0 +1,189 @@
+// Owns the run: a phase with faults, then one without in which everything must come to its end.
+#include "tests/sim/world.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tests/sim/machine.h"
+#include "tests/sim/users.h"
+
+namespace det::sim {
+namespace {
+
+class World {
+ public:
+  World(const Plan& plan, bool print)
+      : plan_(plan), engine_(plan.seed, print), checker_(engine_, plan), master_(engine_, plan, checker_) {}
+
+  Outcome run();
+
+ private:
+  using Fault = void (World::*)();
+
+  void faults();
+  void inject();
+  void crash_master();
+  void cut_link();
+  void stall_link();
+  void restart_agent();
+  void reboot_machine();
+  void kill_machine();
+  void cut_harness();
+  void crash_process();
+  void send_impostor();
+  void slow_store();
+  bool faulty() const { return engine_.now() < MonoTime{plan_.faults.until.count()}; }
+  void watch_end();
+  bool over() const;
+  Machine& some_machine() { return *machines_[engine_.random().below(machines_.size())]; }
+  std::shared_ptr<Process> some_process();
+
+  const Plan& plan_;
+  Engine engine_;
+  Checker checker_;
+  Master master_;
+  std::vector<std::shared_ptr<Machine>> machines_;   ///< of the plan, in its order
+  std::vector<std::shared_ptr<Machine>> impostors_;
+  std::vector<std::shared_ptr<User>> users_;
+  bool over_ = false;
+};
+
+Outcome World::run() {
+  master_.start();
+  for (const MachinePlan& machine : plan_.machines) {
+    machines_.push_back(std::make_shared<Machine>(engine_, master_, checker_, plan_, machine.name,
+                                                  machine.name.value + "-machine", machine.slots));
+    machines_.back()->start();
+  }
+  for (const Job& job : plan_.jobs) {
+    users_.push_back(std::make_shared<User>(engine_, master_, checker_, job));
+    users_.back()->start();
+  }
+  faults();
+  watch_end();
+  engine_.run_until(MonoTime{(plan_.faults.until + plan_.finish_within).count()},
+                    [this] { return over_ || !checker_.failure().empty(); });
+  if (checker_.failure().empty()) {
+    if (!over_) checker_.fail("not everything finished in time");
+    checker_.at_end(master_.disk());
+  }
+  return {checker_.failure(), engine_.trace_hash(), engine_.events(), engine_.time()};
+}
+
+bool World::over() const {
+  if (faulty() || !master_.up() || checker_.any_process() || !master_.core()->allocations().empty()) return false;
+  for (const auto& user : users_) {
+    if (!user->submitted()) return false;
+  }
+  for (const auto& [id, experiment] : master_.disk().experiments) {
+    if (!core::is_terminal(experiment.state)) return false;
+  }
+  return std::none_of(machines_.begin(), machines_.end(),
+                      [](const auto& machine) { return !machine->dead() && machine->holds_anything(); });
+}
+
+void World::watch_end() {
+  engine_.after(seconds(3), [this] {
+    over_ = over();
+    watch_end();
+  });
+}
+
+void World::faults() {
+  const auto mean = plan_.faults.every.count();
+  engine_.after(Duration(engine_.between(1, 2 * mean)), [this] {
+    if (!faulty()) {
+      for (const auto& impostor : impostors_) impostor->die();
+      return;
+    }
+    inject();
+    faults();
+  });
+}
+
+void World::inject() {
+  const Faults& f = plan_.faults;
+  const std::array<std::pair<int, Fault>, 10> kinds = {{{f.master_crash, &World::crash_master},
+                                                        {f.link_cut, &World::cut_link},
+                                                        {f.link_stall, &World::stall_link},
+                                                        {f.agent_restart, &World::restart_agent},
+                                                        {f.machine_reboot, &World::reboot_machine},
+                                                        {f.machine_death, &World::kill_machine},
+                                                        {f.harness_cut, &World::cut_harness},
+                                                        {f.process_crash, &World::crash_process},
+                                                        {f.impostor, &World::send_impostor},
+                                                        {f.slow_store, &World::slow_store}}};
+  std::int64_t total = 0;
+  for (const auto& [weight, fault] : kinds) total += weight;
+  if (total == 0) return;
+  std::int64_t pick = engine_.between(0, total - 1);
+  for (const auto& [weight, fault] : kinds) {
+    if (pick < weight) return (this->*fault)();
+    pick -= weight;
+  }
+}
+
+void World::crash_master() {
+  if (!master_.up()) return;
+  master_.crash();
+  const Duration away = engine_.chance(15) ? engine_.between(seconds(30), minutes(3))
+                                           : engine_.between(milliseconds(200), seconds(20));
+  engine_.after(away, [this] { master_.start(); });
+}
+
+void World::cut_link() {
+  some_machine().cut(engine_.chance(30) ? engine_.between(seconds(30), minutes(4))
+                                        : engine_.between(milliseconds(100), seconds(20)));
+}
+
+void World::stall_link() { some_machine().stall(engine_.between(seconds(1), minutes(2))); }
+
+void World::restart_agent() {
+  some_machine().restart_agent(engine_.chance(20) ? engine_.between(seconds(30), minutes(3))
+                                                  : engine_.between(milliseconds(500), seconds(20)));
+}
+
+void World::reboot_machine() { some_machine().reboot(engine_.between(seconds(5), minutes(2))); }
+
+void World::kill_machine() {
+  const std::size_t index = engine_.random().below(machines_.size());
+  if (!plan_.machines[index].immortal) machines_[index]->die();
+}
+
+std::shared_ptr<Process> World::some_process() {
+  std::vector<std::shared_ptr<Process>> all;
+  for (const auto& machine : machines_) {
+    for (auto& process : machine->processes()) all.push_back(std::move(process));
+  }
+  return all.empty() ? nullptr : all[engine_.random().below(all.size())];
+}
+
+void World::cut_harness() {
+  if (auto process = some_process()) process->cut();
+}
+
+void World::crash_process() {
+  if (auto process = some_process()) process->crash();
+}
+
+void World::send_impostor() {
+  const AgentId name = some_machine().name();
+  auto impostor = std::make_shared<Machine>(engine_, master_, checker_, plan_, name,
+                                            name.value + "-impostor" + std::to_string(impostors_.size()), 2);
+  engine_.trace("an impostor of " + name.value + " appears");
+  impostors_.push_back(impostor);
+  impostor->start();
+  engine_.after(engine_.between(seconds(5), minutes(2)), [impostor] { impostor->die(); });
+}
+
+void World::slow_store() { master_.stall_store(engine_.between(milliseconds(100), seconds(15))); }
+
+}  // namespace
+
+Outcome simulate(const Plan& plan, bool print_trace) {
+  // On the heap: events hold references into it.
+  return std::make_unique<World>(plan, print_trace)->run();
+}
+
+}  // namespace det::sim

@@ -1,0 +1,147 @@
+// Owns a real cluster for the browser test: det-master with its own PostgreSQL, one det-agent with an
+// artificial slot, and the det command, all in a fresh directory that goes with them.
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+const kStartMs = 60000;
+const kStopMs = 20000;
+
+// Resolves when `ready` gives something but undefined, looked at whenever the process says something; fails
+// when it ends.
+function untilSaid(process, name, ready) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new Error(`${name} was not ready in ${kStartMs / 1000} s:\n${process.said}`)),
+      kStartMs,
+    );
+    const look = () => {
+      const found = ready(process.said);
+      if (found === undefined) return;
+      clearTimeout(timer);
+      resolve(found);
+    };
+    process.stdout.on('data', look);
+    process.stderr.on('data', look);
+    process.once('exit', (code) => {
+      clearTimeout(timer);
+      reject(new Error(`${name} ended with ${code}:\n${process.said}`));
+    });
+  });
+}
+
+const ended = (process) =>
+  process.exitCode !== null || process.signalCode !== null
+    ? Promise.resolve()
+    : new Promise((resolve) => process.once('exit', resolve));
+
+export class Cluster {
+  constructor(build) {
+    this.bin = path.join(build, 'bin');
+    this.directory = mkdtempSync(path.join(tmpdir(), 'det-webui-test-'));
+    this.port = 0;
+    for (const name of ['det-master', 'det-agent', 'det']) {
+      if (!existsSync(path.join(this.bin, name)))
+        throw new Error(`${path.join(this.bin, name)} is missing: build it first`);
+    }
+  }
+
+  get url() {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get password() {
+    return readFileSync(path.join(this.directory, 'master/admin-password'), 'utf8').trim();
+  }
+
+  launch(name, args) {
+    const process = spawn(path.join(this.bin, name), args, {
+      cwd: this.directory,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    process.said = '';
+    for (const stream of [process.stdout, process.stderr])
+      stream.on('data', (data) => (process.said += data));
+    return process;
+  }
+
+  // On a free port the first time, on the same port after that.
+  async startMaster() {
+    this.master = this.launch('det-master', [
+      '--data-dir',
+      path.join(this.directory, 'master'),
+      '--listen',
+      `127.0.0.1:${this.port}`,
+    ]);
+    this.port = await untilSaid(this.master, 'det-master', (said) => {
+      const found = said.match(/ready http:\/\/\S+?:(\d+)/);
+      return found ? Number(found[1]) : undefined;
+    });
+  }
+
+  async killMaster() {
+    this.master.kill('SIGKILL');
+    await ended(this.master);
+  }
+
+  startAgent() {
+    this.agent = this.launch('det-agent', [
+      '--master',
+      `127.0.0.1:${this.port}`,
+      '--data-dir',
+      path.join(this.directory, 'agent'),
+      '--artificial-slots',
+      '1',
+    ]);
+  }
+
+  // Runs `det ARGS…`; its output. The user's own sign-in stays out of it.
+  async det(args, cwd = this.directory) {
+    const env = {
+      ...process.env,
+      HOME: this.directory,
+      XDG_CONFIG_HOME: this.directory,
+      DET_MASTER: this.url,
+    };
+    const { stdout } = await promisify(execFile)(path.join(this.bin, 'det'), ['-m', this.url, ...args], {
+      cwd,
+      env,
+      timeout: kStartMs,
+    });
+    return stdout;
+  }
+
+  // A directory of this cluster with these files.
+  folder(name, files) {
+    const directory = path.join(this.directory, name);
+    mkdirSync(directory);
+    for (const [file, text] of Object.entries(files)) writeFileSync(path.join(directory, file), text);
+    return directory;
+  }
+
+  // Ends everything; what the daemons said, when the test failed.
+  async stop(failed) {
+    // A killed master leaves its PostgreSQL to the next one, which ends it in order.
+    if (this.master?.signalCode === 'SIGKILL') await this.startMaster().catch(() => {});
+    // A trial outlives its agent's restart by design; one that a failed test left must not.
+    if (failed && this.port !== 0) await this.det(['experiment', 'kill', '1']).catch(() => {});
+    for (const process of [this.agent, this.master]) {
+      if (!process) continue;
+      process.kill('SIGTERM');
+      const timer = setTimeout(() => process.kill('SIGKILL'), kStopMs);
+      await ended(process);
+      clearTimeout(timer);
+    }
+    if (failed) {
+      for (const [name, process] of [
+        ['det-master', this.master],
+        ['det-agent', this.agent],
+      ]) {
+        if (process) console.log(`--- ${name} said last:\n${process.said.slice(-4000)}`);
+      }
+    }
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,93 @@
+// How values read, and which addresses and errors are trusted.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { safeNext } from '../../../webui-static/src/address';
+import { address, errorMessage } from '../../../webui-static/src/api';
+import {
+  bytes,
+  duration,
+  isActive,
+  isEnded,
+  metric,
+  percent,
+  sorted,
+  span,
+  stateName,
+} from '../../../webui-static/src/format';
+
+test('states read as words', () => {
+  assert.equal(stateName('STATE_STOPPING_CANCELED'), 'Stopping canceled');
+  assert.ok(isActive('STATE_QUEUED') && !isActive('STATE_PAUSED'));
+  assert.ok(isEnded('STATE_ERROR') && !isEnded('STATE_STOPPING_ERROR'));
+});
+
+test('durations keep two units', () => {
+  assert.deepEqual([-5, 0, 59.9, 187, 7500, 360000].map(duration), [
+    '0s',
+    '0s',
+    '59s',
+    '3m 07s',
+    '2h 05m',
+    '4d 04h',
+  ]);
+});
+
+test('a span ends at its end, or now', () => {
+  const start = '2026-01-01T00:00:00Z';
+  assert.equal(span(start, '2026-01-01T00:01:00Z', 0), '1m 00s');
+  assert.equal(span(start, null, Date.parse('2026-01-01T00:00:30Z')), '30s');
+  assert.equal(span(null, null, 0), '');
+});
+
+test('metrics keep what matters', () => {
+  assert.deepEqual(
+    [0, 42, 0.987123456, 0.00001234, 12345678, -0.5].map((value) => metric(value)),
+    ['0', '42', '0.98712', '1.234e-5', '1.235e+7', '-0.5'],
+  );
+  assert.equal(metric('NaN'), 'NaN');
+  assert.equal(metric(null), '');
+});
+
+test('progress never says 100% before the end', () => {
+  assert.equal(percent(0.99999), '99.9%');
+  assert.equal(percent(1), '100%');
+  assert.equal(percent(-1), '0%');
+});
+
+test('bytes are decimal', () => {
+  assert.deepEqual([0, 999, 2500, 5242880].map(bytes), ['0 B', '999 B', '2.5 KB', '5.2 MB']);
+});
+
+test('keys are put in order, at every depth, lists are left as they are', () => {
+  assert.equal(JSON.stringify(sorted({ b: [{ d: 1, c: null }, 2], a: 'x' })), '{"a":"x","b":[{"c":null,"d":1},2]}');
+});
+
+test('queries are escaped and arrays repeated', () => {
+  assert.equal(address('/a', { q: 'x&y', ids: [1, 2] }), '/a?q=x%26y&ids=1&ids=2');
+  assert.equal(address('/a'), '/a');
+});
+
+test('errors say what the master said', () => {
+  assert.equal(
+    errorMessage(400, '{"error":{"code":9,"reason":"FailedPrecondition","error":"not paused"}}'),
+    'not paused',
+  );
+  assert.equal(errorMessage(404, '{"message":"gone"}'), 'gone');
+  assert.equal(errorMessage(502, '<html>'), 'the master answered with status 502');
+});
+
+test('sign-in leads back only to pages of ours', () => {
+  assert.equal(safeNext('/det/experiments/3?trial=4'), '/det/experiments/3?trial=4');
+  for (const bad of [
+    undefined,
+    '',
+    'https://evil',
+    '//evil',
+    '/det',
+    '/other',
+    '/det/\\evil',
+    '/det/login?next=/det/login',
+  ]) {
+    assert.equal(safeNext(bad), '/det/experiments');
+  }
+});

@@ -1,0 +1,90 @@
+// The rule by which a view is loaded again.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { Refresher } from '../../../webui-static/src/live';
+
+// Timers moved by hand: what setTimeout was given, in place of the real one until `restore`.
+function holdTimers() {
+  const real = { set: globalThis.setTimeout, clear: globalThis.clearTimeout };
+  const held = new Map<number, { work: () => void; ms: number }>();
+  let next = 1;
+  Object.assign(globalThis, {
+    setTimeout: (work: () => void, ms: number) => {
+      held.set(next, { work, ms });
+      return next++;
+    },
+    clearTimeout: (id: number) => held.delete(id),
+  });
+  return {
+    held,
+    restore: () => Object.assign(globalThis, { setTimeout: real.set, clearTimeout: real.clear }),
+  };
+}
+
+// A refresher whose runs are finished by hand, on a clock moved by hand.
+function setUp(gapMs: number) {
+  const clock = { now: 0 };
+  const runs: (() => Promise<void>)[] = [];
+  const refresher = new Refresher(
+    () =>
+      new Promise<void>((resolve) => {
+        runs.push(async () => {
+          resolve();
+          await new Promise((next) => setImmediate(next));
+        });
+      }),
+    gapMs,
+    () => clock.now,
+  );
+  return { clock, runs, refresher };
+}
+
+test('requests during a run are folded into one run after it', async () => {
+  const { runs, refresher } = setUp(0);
+  refresher.request();
+  refresher.request();
+  refresher.request();
+  assert.equal(runs.length, 1);
+  await runs[0]?.();
+  assert.equal(runs.length, 2);
+  await runs[1]?.();
+  assert.equal(runs.length, 2);
+});
+
+test('runs keep their distance, and the last request is not lost', async () => {
+  const timers = holdTimers();
+  try {
+    const { clock, runs, refresher } = setUp(100);
+    refresher.request();
+    await runs[0]?.();
+    clock.now = 30;
+    refresher.request();
+    refresher.request();
+    assert.equal(runs.length, 1);
+    assert.deepEqual(
+      [...timers.held.values()].map(({ ms }) => ms),
+      [70],
+    );
+    for (const { work } of timers.held.values()) work();
+    assert.equal(runs.length, 2);
+  } finally {
+    timers.restore();
+  }
+});
+
+test('a closed refresher runs no more', async () => {
+  const timers = holdTimers();
+  try {
+    const { runs, refresher } = setUp(100);
+    refresher.request();
+    await runs[0]?.();
+    refresher.request();
+    assert.equal(timers.held.size, 1);
+    refresher.close();
+    assert.equal(timers.held.size, 0);
+    refresher.request();
+    assert.equal(runs.length, 1);
+  } finally {
+    timers.restore();
+  }
+});

@@ -1,0 +1,60 @@
+// Owns bundling: src/ → OUT/index.html and OUT/assets/NAME-HASH.*, each beside a .gz of itself. Same input,
+// same bytes.
+// Usage: node build.mjs OUT
+import { build } from 'esbuild';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const out = path.resolve(process.argv[2] ?? 'dist');
+// Where the master serves OUT.
+const base = '/det/';
+// Transferred on the first visit, compressed; issue 7's bar.
+const kLimit = 150 * 1024;
+
+await rm(out, { recursive: true, force: true });
+await mkdir(out, { recursive: true });
+const result = await build({
+  absWorkingDir: here,
+  entryPoints: { main: 'src/main.tsx', icon: 'src/styles/icon.svg' },
+  outdir: path.join(out, 'assets'),
+  entryNames: '[name]-[hash]',
+  assetNames: '[name]-[hash]',
+  bundle: true,
+  minify: true,
+  metafile: true,
+  format: 'esm',
+  target: 'es2020',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  legalComments: 'eof',
+  loader: { '.svg': 'copy' },
+  logLevel: 'warning',
+});
+
+const names = Object.keys(result.metafile.outputs).map((file) => path.basename(file));
+const asset = (pattern) => {
+  const name = names.find((candidate) => pattern.test(candidate));
+  if (!name) throw new Error(`the bundle has no file like ${pattern}`);
+  return `${base}assets/${name}`;
+};
+const template = await readFile(path.join(here, 'src/index.html'), 'utf8');
+const page = template
+  .replace('{{script}}', asset(/^main-.*\.js$/))
+  .replace('{{style}}', asset(/^main-.*\.css$/))
+  .replace('{{icon}}', asset(/^icon-.*\.svg$/));
+await writeFile(path.join(out, 'index.html'), page);
+
+let total = 0;
+for (const file of [
+  'index.html',
+  ...(await readdir(path.join(out, 'assets'))).map((name) => `assets/${name}`),
+]) {
+  const packed = gzipSync(await readFile(path.join(out, file)), { level: 9 });
+  await writeFile(path.join(out, `${file}.gz`), packed);
+  total += packed.length;
+}
+console.log(`web UI: ${(total / 1024).toFixed(1)} KiB compressed on first load (limit ${kLimit / 1024})`);
+if (total > kLimit) process.exit(1);

@@ -1,0 +1,40 @@
+// Owns the addresses of the pages. Every view's state that is worth a link is in its address.
+import { useEffect } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
+
+export const paths = {
+  home: '/det/',
+  experiments: '/det/experiments',
+  experiment: (id: number) => `/det/experiments/${id}`,
+  login: (next: string) => (next === '' ? '/det/login' : `/det/login?next=${encodeURIComponent(next)}`),
+};
+
+// A page of ours to return to after sign-in; anything else (another site among it) becomes the list.
+export function safeNext(next: string | undefined): string {
+  return next && /^\/det\/[^\\]*$/.test(next) && !next.startsWith('/det/login') ? next : paths.experiments;
+}
+
+// The address's query, and a way to change some of its keys ("" removes one) without a new entry in the
+// history.
+export function useQuery(): {
+  query: Record<string, string | undefined>;
+  setQuery: (change: Record<string, string>) => void;
+} {
+  const { path, query, route } = useLocation();
+  const setQuery = (change: Record<string, string>): void => {
+    const next = new URLSearchParams(location.search);
+    for (const [key, value] of Object.entries(change)) {
+      if (value === '') next.delete(key);
+      else next.set(key, value);
+    }
+    const text = next.toString();
+    route(text === '' ? path : `${path}?${text}`, true);
+  };
+  return { query, setQuery };
+}
+
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = title === '' ? 'Determinant' : `${title} · Determinant`;
+  }, [title]);
+}

@@ -1,0 +1,167 @@
+// Owns every call of the public HTTP API: addresses, headers, errors. Must never touch the page or keep
+// state. The session rides in an HttpOnly cookie that only the server can set or read.
+import type { Experiment, LogEntry, MasterInfo, MetricGroup, Pagination, Trial, User } from './wire';
+
+// A refusal by the master (status ≥ 400), or status 0: the master could not be reached.
+export class ApiError extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.name = 'ApiError';
+    this.status = status;
+  }
+}
+
+type Query = Record<string, string | number | boolean | readonly (string | number)[]>;
+
+// `/path?a=1&b=2&b=3`; values escaped, arrays repeated.
+export function address(path: string, query: Query = {}): string {
+  const params = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (Array.isArray(value)) value.forEach((one) => params.append(key, String(one)));
+    else params.append(key, String(value));
+  }
+  const text = params.toString();
+  return text === '' ? path : `${path}?${text}`;
+}
+
+// What an error answer says: the gateway's {"error":{"error":"…"}} or {"message":"…"}.
+export function errorMessage(status: number, body: string): string {
+  try {
+    const parsed = JSON.parse(body);
+    const text = parsed?.error?.error ?? parsed?.error?.message ?? parsed?.message;
+    if (typeof text === 'string' && text !== '') return text;
+  } catch {
+    // Not JSON: some proxy's page, of no use to the reader.
+  }
+  return `the master answered with status ${status}`;
+}
+
+async function request(method: string, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = { Accept: 'application/json' };
+  if (method !== 'GET') {
+    headers['X-Requested-With'] = 'det';
+    headers['Content-Type'] = 'application/json';
+  }
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method,
+      headers,
+      credentials: 'same-origin',
+      cache: 'no-store',
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+    });
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new ApiError(0, 'the master cannot be reached');
+  }
+  if (!response.ok) throw new ApiError(response.status, errorMessage(response.status, await response.text()));
+  return response;
+}
+
+async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
+  return (await request('GET', url, undefined, signal)).json() as Promise<T>;
+}
+
+// The lines of a streamed body, each without its end; a last line without an end counts.
+export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+    const lines = rest.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line;
+    if (done) break;
+  }
+  if (rest !== '') yield rest;
+}
+
+export const login = async (username: string, password: string): Promise<User> =>
+  (await (await request('POST', '/api/v1/auth/login', { username, password })).json()).user;
+
+export const logout = async (): Promise<void> => {
+  await request('POST', '/api/v1/auth/logout', {});
+};
+
+export const currentUser = async (): Promise<User> => (await get<{ user: User }>('/api/v1/auth/user')).user;
+
+export const masterInfo = (signal?: AbortSignal): Promise<MasterInfo> => get('/api/v1/master', signal);
+
+export interface ExperimentList {
+  experiments: Experiment[];
+  pagination: Pagination;
+}
+
+// Newest first.
+export const experiments = (offset: number, limit: number, signal?: AbortSignal): Promise<ExperimentList> =>
+  get(
+    address('/api/v1/experiments', { sortBy: 'SORT_BY_ID', orderBy: 'ORDER_BY_DESC', offset, limit }),
+    signal,
+  );
+
+export const experiment = async (id: number, signal?: AbortSignal): Promise<Experiment> => {
+  const answer = await get<{ experiment: Experiment; config: Experiment['config'] }>(
+    `/api/v1/experiments/${id}`,
+    signal,
+  );
+  return { ...answer.experiment, config: answer.experiment.config ?? answer.config ?? null };
+};
+
+export const trials = async (experimentId: number, signal?: AbortSignal): Promise<Trial[]> =>
+  (
+    await get<{ trials: Trial[] }>(
+      address(`/api/v1/experiments/${experimentId}/trials`, { limit: -1 }),
+      signal,
+    )
+  ).trials;
+
+export type Action = 'activate' | 'pause' | 'cancel' | 'kill';
+
+export const act = async (experimentId: number, action: Action): Promise<void> => {
+  await request('POST', `/api/v1/experiments/${experimentId}/${action}`, {});
+};
+
+// Every metric of the trial, each group reduced by the master to about `points` points.
+export const series = async (
+  trialId: number,
+  points: number,
+  signal?: AbortSignal,
+): Promise<MetricGroup[]> => {
+  const url = address('/api/v1/trials/time-series', { trialIds: [trialId], maxDatapoints: points });
+  const answer = await get<{ trials: { metrics: MetricGroup[] }[] }>(url, signal);
+  return answer.trials[0]?.metrics ?? [];
+};
+
+async function logEntries(url: string, signal?: AbortSignal): Promise<LogEntry[]> {
+  const response = await request('GET', url, undefined, signal);
+  const entries: LogEntry[] = [];
+  if (!response.body) return entries;
+  for await (const line of readLines(response.body)) {
+    if (line === '') continue;
+    const message = JSON.parse(line);
+    if (message.error)
+      throw new ApiError(message.error.httpCode ?? 500, message.error.message ?? 'the log broke off');
+    entries.push(message.result);
+  }
+  return entries;
+}
+
+// The newest `limit` lines, oldest of them first.
+export const logTail = async (trialId: number, limit: number, signal?: AbortSignal): Promise<LogEntry[]> =>
+  (
+    await logEntries(address(`/api/v1/trials/${trialId}/logs`, { limit, orderBy: 'ORDER_BY_DESC' }), signal)
+  ).reverse();
+
+// At most `limit` lines that came after the entry `afterId`, in order.
+export const logAfter = (
+  trialId: number,
+  afterId: string,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<LogEntry[]> =>
+  logEntries(address(`/api/v1/trials/${trialId}/logs`, { afterId, limit, orderBy: 'ORDER_BY_ASC' }), signal);

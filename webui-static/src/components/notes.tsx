@@ -1,0 +1,33 @@
+// Owns small pieces that many pages show: errors, states, progress.
+import type { ApiError } from '../api';
+import { connection } from '../events';
+import { percent, stateName, stateTone } from '../format';
+
+export function ErrorNote({ error, retry }: { error: ApiError | undefined; retry?: () => void }) {
+  if (!error || error.status === 401) return null;
+  // The frame of the page says it once for all.
+  if (error.status === 0 && connection.value === 'lost') return null;
+  return (
+    <p class="note note-bad" role="alert">
+      {error.message}
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </p>
+  );
+}
+
+export const StateBadge = ({ state }: { state: string }) => (
+  <span class={`state state-${stateTone(state)}`}>{stateName(state)}</span>
+);
+
+export function Progress({ value, label }: { value: number; label: string }) {
+  return (
+    <span class="progress">
+      <progress max={1} value={value} aria-label={label} />
+      <span>{percent(value)}</span>
+    </span>
+  );
+}

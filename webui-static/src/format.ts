@@ -1,0 +1,106 @@
+// Owns how values read on the page: states, times, durations, numbers. Pure.
+import type { JsonValue } from './wire';
+
+// "STATE_STOPPING_CANCELED" → "Stopping canceled".
+export function stateName(state: string): string {
+  const words = state
+    .replace(/^STATE_/, '')
+    .toLowerCase()
+    .replace(/_/g, ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+export type Tone = 'good' | 'bad' | 'busy' | 'waiting' | 'idle';
+
+const kTones: Record<string, Tone> = {
+  STATE_COMPLETED: 'good',
+  STATE_ERROR: 'bad',
+  STATE_DELETE_FAILED: 'bad',
+  STATE_STOPPING_ERROR: 'bad',
+  STATE_RUNNING: 'busy',
+  STATE_ACTIVE: 'busy',
+  STATE_STARTING: 'busy',
+  STATE_PULLING: 'busy',
+  STATE_STOPPING_COMPLETED: 'busy',
+  STATE_PAUSED: 'waiting',
+  STATE_QUEUED: 'waiting',
+  STATE_STOPPING_CANCELED: 'waiting',
+  STATE_STOPPING_KILLED: 'waiting',
+};
+
+export const stateTone = (state: string): Tone => kTones[state] ?? 'idle';
+
+const kActive = ['STATE_ACTIVE', 'STATE_QUEUED', 'STATE_PULLING', 'STATE_STARTING', 'STATE_RUNNING'];
+const kEnded = ['STATE_COMPLETED', 'STATE_CANCELED', 'STATE_ERROR', 'STATE_DELETED', 'STATE_DELETE_FAILED'];
+
+export const isActive = (state: string): boolean => kActive.includes(state);
+export const isEnded = (state: string): boolean => kEnded.includes(state);
+export const isStopping = (state: string): boolean => state.startsWith('STATE_STOPPING_');
+
+// "5s", "3m 07s", "2h 05m", "4d 03h". Negative counts as nothing.
+export function duration(seconds: number): string {
+  const s = Math.max(0, Math.floor(seconds));
+  const two = (n: number): string => String(n).padStart(2, '0');
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m ${two(s % 60)}s`;
+  if (s < 86400) return `${Math.floor(s / 3600)}h ${two(Math.floor((s % 3600) / 60))}m`;
+  return `${Math.floor(s / 86400)}d ${two(Math.floor((s % 86400) / 3600))}h`;
+}
+
+// From start to end, or to now while it runs; "" before the start.
+export function span(
+  start: string | null | undefined,
+  end: string | null | undefined,
+  nowMs: number,
+): string {
+  if (!start) return '';
+  return duration(((end ? Date.parse(end) : nowMs) - Date.parse(start)) / 1000);
+}
+
+// "2026-11-21 02:30:05" in the reader's time zone.
+export function dateTime(time: string | null | undefined): string {
+  return time ? `${localDate(new Date(time))} ${clock(time)}` : '';
+}
+
+function localDate(d: Date): string {
+  const two = (n: number): string => String(n).padStart(2, '0');
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+}
+
+// "02:30:05" in the reader's time zone.
+export function clock(time: string | null | undefined): string {
+  if (!time) return '';
+  const d = new Date(time);
+  return [d.getHours(), d.getMinutes(), d.getSeconds()].map((n) => String(n).padStart(2, '0')).join(':');
+}
+
+// Metrics come as numbers, or as "NaN", "Infinity", "-Infinity"; "" for none.
+export function metric(value: number | string | null | undefined): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'string') return value;
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(3);
+  if (Number.isInteger(value)) return String(value);
+  return String(Number(value.toPrecision(5)));
+}
+
+export const percent = (fraction: number): string =>
+  `${Math.floor(Math.min(1, Math.max(0, fraction)) * 1000) / 10}%`;
+
+// "2.5 KB"; decimal units.
+export function bytes(value: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
+  let n = value;
+  let i = 0;
+  for (; n >= 1000 && i < units.length - 1; i++) n /= 1000;
+  return `${i === 0 ? n : n.toFixed(1)} ${units[i]}`;
+}
+
+// The value with the keys of every object in order: the API's objects come in any.
+export function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (value === null || typeof value !== 'object') return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
+}

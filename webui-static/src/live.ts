@@ -1,0 +1,105 @@
+// Owns how a view keeps its data fresh: load once, load again when an event says that it is out of date.
+// Nothing polls.
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { ApiError } from './api';
+import { subscribe, type Change } from './events';
+import { sessionEnded } from './session';
+
+// Runs `work` (which must not throw) on request: never twice at once, never more often than every `gapMs`;
+// requests made meanwhile are folded into one run at the end, so the last request is always followed by a
+// full run.
+export class Refresher {
+  private running = false;
+  private again = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private lastStart = -Infinity;
+  private closed = false;
+
+  constructor(
+    private readonly work: () => Promise<void>,
+    private readonly gapMs: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  request(): void {
+    if (this.closed) return;
+    if (this.running) {
+      this.again = true;
+      return;
+    }
+    if (this.timer !== undefined) return;
+    const wait = this.lastStart + this.gapMs - this.now();
+    if (wait > 0) {
+      this.timer = setTimeout(() => {
+        this.timer = undefined;
+        void this.run();
+      }, wait);
+    } else {
+      void this.run();
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    clearTimeout(this.timer);
+  }
+
+  private async run(): Promise<void> {
+    this.running = true;
+    this.again = false;
+    this.lastStart = this.now();
+    try {
+      await this.work();
+    } finally {
+      this.running = false;
+      if (this.again) this.request();
+    }
+  }
+}
+
+export interface Live<T> {
+  data: T | undefined; // the newest that was loaded; kept through errors
+  error: ApiError | undefined; // why the last load failed
+  reload: () => void;
+}
+
+// Data under `key` (a new key starts over), loaded by `load`, again on every change that `concerns` it.
+export function useLive<T>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<T>,
+  concerns: (change: Change) => boolean,
+  gapMs = 250,
+): Live<T> {
+  const state = useSignal<{ key: string; data?: T; error?: ApiError }>({ key });
+  const latest = useRef({ load, concerns });
+  latest.current = { load, concerns };
+  const refresher = useRef<Refresher>();
+  useEffect(() => {
+    const abort = new AbortController();
+    const own = new Refresher(async () => {
+      try {
+        const data = await latest.current.load(abort.signal);
+        if (!abort.signal.aborted) state.value = { key, data };
+      } catch (cause) {
+        if (abort.signal.aborted) return;
+        const error = cause instanceof ApiError ? cause : new ApiError(-1, String(cause));
+        if (error.status === 401) sessionEnded();
+        const data = state.value.key === key ? state.value.data : undefined;
+        state.value = { key, data, error };
+      }
+    }, gapMs);
+    refresher.current = own;
+    own.request();
+    const unsubscribe = subscribe((change) => {
+      if (latest.current.concerns(change)) own.request();
+    });
+    return () => {
+      unsubscribe();
+      own.close();
+      abort.abort();
+    };
+  }, [key]);
+  const current = state.value.key === key ? state.value : undefined;
+  return { data: current?.data, error: current?.error, reload: () => refresher.current?.request() };
+}

@@ -1,0 +1,65 @@
+// Owns signing in.
+import { useSignal } from '@preact/signals';
+import { useLocation } from 'preact-iso';
+import { useEffect } from 'preact/hooks';
+import { safeNext, useTitle } from '../address';
+import { signIn, user } from '../session';
+
+export function LoginPage() {
+  const { query, route } = useLocation();
+  const error = useSignal('');
+  const busy = useSignal(false);
+  useTitle('Sign in');
+  const signedIn = Boolean(user.value);
+  useEffect(() => {
+    if (signedIn) route(safeNext(query.next), true);
+  }, [signedIn]);
+
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget as HTMLFormElement);
+    busy.value = true;
+    error.value = '';
+    try {
+      await signIn(String(fields.get('username')), String(fields.get('password')));
+    } catch (cause) {
+      error.value = cause instanceof Error ? cause.message : String(cause);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return (
+    <main class="login" id="content">
+      <h1>Determinant</h1>
+      <form onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
+        <label>
+          User name
+          <input
+            name="username"
+            autocomplete="username"
+            autocapitalize="none"
+            spellcheck={false}
+            required
+            autofocus
+          />
+        </label>
+        <label>
+          Password
+          <input name="password" type="password" autocomplete="current-password" required />
+        </label>
+        {error.value !== '' && (
+          <p class="note note-bad" role="alert">
+            {error.value}
+          </p>
+        )}
+        <button type="submit" class="primary" disabled={busy.value}>
+          {busy.value ? 'Signing in…' : 'Sign in'}
+        </button>
+      </form>
+      <p class="quiet">
+        The first password of <code>admin</code> is in the file <code>admin-password</code> of the master's
+        data directory.
+      </p>
+    </main>
+  );
+}
