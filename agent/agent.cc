@@ -18,19 +18,35 @@ v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::o
   v1::AllocationUpdate update;
   update.set_allocation_id(id.value);
   switch (phase) {
-    case Phase::kPreparing: update.set_state(v1::AllocationUpdate::STATE_PULLING); break;
-    case Phase::kStarting: update.set_state(v1::AllocationUpdate::STATE_STARTING); break;
-    case Phase::kRunning: update.set_state(v1::AllocationUpdate::STATE_RUNNING); break;
-    case Phase::kTerminated: update.set_state(v1::AllocationUpdate::STATE_TERMINATED); break;
+    case Phase::kPreparing:
+      update.set_state(v1::AllocationUpdate::STATE_PULLING);
+      break;
+    case Phase::kStarting:
+      update.set_state(v1::AllocationUpdate::STATE_STARTING);
+      break;
+    case Phase::kRunning:
+      update.set_state(v1::AllocationUpdate::STATE_RUNNING);
+      break;
+    case Phase::kTerminated:
+      update.set_state(v1::AllocationUpdate::STATE_TERMINATED);
+      break;
   }
   if (!exit) return update;
   update.mutable_exit()->set_code(exit->code);
   update.mutable_exit()->set_message(exit->message);
   switch (exit->kind) {
-    case Exit::Kind::kSucceeded: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_SUCCEEDED); break;
-    case Exit::Kind::kFailed: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_FAILED); break;
-    case Exit::Kind::kLost: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_LOST); break;
-    case Exit::Kind::kStopped: update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STOPPED); break;
+    case Exit::Kind::kSucceeded:
+      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_SUCCEEDED);
+      break;
+    case Exit::Kind::kFailed:
+      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_FAILED);
+      break;
+    case Exit::Kind::kLost:
+      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_LOST);
+      break;
+    case Exit::Kind::kStopped:
+      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STOPPED);
+      break;
   }
   return update;
 }
@@ -141,7 +157,9 @@ void Agent::take(const ProcessEnded& event) {
   if (!id) return;
   const auto dir = data_.allocation(*id);
   if (!dir) return;
-  begin_job(*id, [id = *id, dir = *dir](std::stop_token) -> Event { return Input(Ended{id, conclude_end(id, dir)}); });
+  begin_job(*id, [id = *id, dir = *dir](std::stop_token) -> Event {
+    return Input(Ended{id, conclude_end(id, dir)});
+  });
 }
 
 void Agent::obey(const v1::AgentCommand& command) {
@@ -151,14 +169,19 @@ void Agent::obey(const v1::AgentCommand& command) {
       const v1::Welcome& welcome = command.welcome();
       cluster_id_ = welcome.cluster_id();
       grace_ = std::chrono::seconds(welcome.kill_grace_seconds());
-      log::info("linked to the master", {{"master", settings_.master}, {"version", welcome.master_version()}});
+      log::info("linked to the master",
+                {{"master", settings_.master}, {"version", welcome.master_version()}});
       return feed(Connected{std::chrono::seconds(welcome.lease_seconds()), grace_});
     }
-    case v1::AgentCommand::kStart: return start(command.start());
-    case v1::AgentCommand::kKill: return feed(Kill{AllocationId(command.kill().allocation_id())});
-    case v1::AgentCommand::kForget: return feed(Forget{AllocationId(command.forget().allocation_id())});
+    case v1::AgentCommand::kStart:
+      return start(command.start());
+    case v1::AgentCommand::kKill:
+      return feed(Kill{AllocationId(command.kill().allocation_id())});
+    case v1::AgentCommand::kForget:
+      return feed(Forget{AllocationId(command.forget().allocation_id())});
     case v1::AgentCommand::kHeartbeat:
-    case v1::AgentCommand::COMMAND_NOT_SET: return;
+    case v1::AgentCommand::COMMAND_NOT_SET:
+      return;
   }
 }
 
@@ -195,9 +218,10 @@ void Agent::perform(const Prepare& effect) {
   if (!dir) return;  // refused in start()
   log::info("allocation is prepared", {{"allocation", effect.id}});
   logs_.follow(effect.id, *dir);
-  begin_job(effect.id, [this, id = effect.id, order = effect.order, dir = *dir](std::stop_token stop) -> Event {
-    return Input(Prepared{id, prepare(*order, dir, site_, stop)});
-  });
+  begin_job(effect.id,
+            [this, id = effect.id, order = effect.order, dir = *dir](std::stop_token stop) -> Event {
+              return Input(Prepared{id, prepare(*order, dir, site_, stop)});
+            });
 }
 
 void Agent::perform(const CancelPreparation& effect) {
@@ -210,7 +234,8 @@ void Agent::perform(const Launch& effect) {
     log::info("allocation is launched", {{"allocation", effect.id}});
     events_->push(Input(Launched{effect.id, *phase}));
   } else {
-    log::error("allocation cannot be launched", {{"allocation", effect.id}, {"reason", phase.error().message}});
+    log::error("allocation cannot be launched",
+               {{"allocation", effect.id}, {"reason", phase.error().message}});
     events_->push(Input(Ended{effect.id, {Exit::Kind::kLost, 0, phase.error().message}}));
   }
 }

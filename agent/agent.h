@@ -1,5 +1,5 @@
-// Owns the agent as a whole: one loop thread that turns what comes (master, ends of processes, finished jobs, time)
-// into inputs of the core and performs the core's effects.
+// Owns the agent as a whole: one loop thread that turns what comes (master, ends of processes, finished jobs,
+// time) into inputs of the core and performs the core's effects.
 #pragma once
 
 #include <cstdint>

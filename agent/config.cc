@@ -22,9 +22,10 @@ Result<std::string> read_master(std::string_view text) {
   while (text.ends_with('/')) text.remove_suffix(1);
   const std::size_t colon = text.rfind(':');
   const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  if (colon == 0 || port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
-      text.find('/') != std::string::npos) {
-    return fail(Code::kInvalidArgument, "master: give the master's address as HOST:PORT, e.g. 127.0.0.1:8080");
+  if (colon == 0 || port.empty() || port.size() > 5 ||
+      port.find_first_not_of("0123456789") != std::string::npos || text.find('/') != std::string::npos) {
+    return fail(Code::kInvalidArgument,
+                "master: give the master's address as HOST:PORT, e.g. 127.0.0.1:8080");
   }
   return std::string(text);
 }
@@ -55,7 +56,8 @@ const OptionTable& option_table() {
           {"slot_type", Kind::kString, "auto",
            "What a slot is: auto (CUDA devices if there are any, else CPUs), cuda, cpu or none."},
           {"cpu_slots", Kind::kInt, "1", "Into how many slots the CPUs are split, when slots are CPUs."},
-          {"artificial_slots", Kind::kInt, "0", "Offer this many slots that stand for nothing, for tests; 0: real ones."},
+          {"artificial_slots", Kind::kInt, "0",
+           "Offer this many slots that stand for nothing, for tests; 0: real ones."},
           {"cache_size", Kind::kBytes, "20 GiB",
            "Bound of the disk that cached contexts and built models take; the longest unused go first."},
           {"compile_timeout", Kind::kDuration, "15m", "How long building a model definition may take."},
@@ -87,12 +89,14 @@ Result<Settings> read_settings(const Options& options) {
   take("artificial_slots", count("artificial_slots", 0), settings.artificial_slots);
   take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
   settings.data_dir = options.text("data_dir");
-  if (settings.data_dir.empty()) problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});
+  if (settings.data_dir.empty())
+    problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});
   settings.id = options.text("id").empty() ? host_name() : options.text("id");
   settings.pool = options.text("pool");
   for (const auto& [key, name] : {std::pair{"id", settings.id}, std::pair{"pool", settings.pool}}) {
     if (name.size() > 128 || has_control_characters(name) || find_bad_utf8(name)) {
-      problems.push_back({"E-CFG-RANGE", key, "must be at most 128 characters, none of them control characters", "", 0, 0});
+      problems.push_back(
+          {"E-CFG-RANGE", key, "must be at most 128 characters, none of them control characters", "", 0, 0});
     }
   }
   settings.cache_bytes = options.bytes("cache_size");

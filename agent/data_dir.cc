@@ -19,8 +19,7 @@ namespace fs = std::filesystem;
 constexpr Duration kInUse = std::chrono::minutes(10);
 
 bool is_file_name(const std::string& text) {
-  constexpr std::string_view kAllowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   return !text.empty() && text.size() <= 200 && text[0] != '.' &&
          text.find_first_not_of(kAllowed) == std::string::npos;
 }
@@ -35,7 +34,8 @@ std::int64_t tree_bytes(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return static_cast<std::int64_t>(fs::file_size(path, ignored));
   std::int64_t sum = 0;
-  for (fs::recursive_directory_iterator it(path, ignored), end; !ignored && it != end; it.increment(ignored)) {
+  for (fs::recursive_directory_iterator it(path, ignored), end; !ignored && it != end;
+       it.increment(ignored)) {
     if (it->is_regular_file(ignored)) sum += static_cast<std::int64_t>(it->file_size(ignored));
   }
   return sum;
@@ -50,10 +50,11 @@ Result<DataDir> DataDir::open(const std::string& path) {
   auto lock = FileLock::try_lock(absolute + "/lock");
   if (!lock) {
     if (lock.error().code != Code::kFailedPrecondition) return tl::unexpected(lock.error());
-    return fail(Code::kFailedPrecondition,
-                "data_dir: another det-agent uses " + absolute + "; stop it or give this one a directory of its own");
+    return fail(Code::kFailedPrecondition, "data_dir: another det-agent uses " + absolute +
+                                               "; stop it or give this one a directory of its own");
   }
-  for (const char* name : {"/allocations", "/contexts", "/models"}) TRY(make_directories(absolute + name, 0700));
+  for (const char* name : {"/allocations", "/contexts", "/models"})
+    TRY(make_directories(absolute + name, 0700));
   // Left by builds that an earlier agent did not finish.
   for (const auto& entry : fs::directory_iterator(absolute + "/models", error)) {
     if (entry.path().filename().string().starts_with("building-")) (void)remove_tree(entry.path());
@@ -68,7 +69,8 @@ Result<DataDir> DataDir::open(const std::string& path) {
 
 Result<TaskDir> DataDir::allocation(const AllocationId& id) const {
   if (!is_file_name(id.value)) {
-    return fail(Code::kInvalidArgument, "allocation id \"" + make_utf8(id.value) + "\" cannot name a directory");
+    return fail(Code::kInvalidArgument,
+                "allocation id \"" + make_utf8(id.value) + "\" cannot name a directory");
   }
   return TaskDir(path_ + "/allocations/" + id.value);
 }
@@ -93,9 +95,11 @@ void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes)
     for (const auto& item : fs::directory_iterator(directory, error)) {
       const std::string path = item.path().string();
       struct stat status {};
-      const bool working = path.ends_with(".lock") || item.path().filename().string().starts_with("building-");
+      const bool working =
+          path.ends_with(".lock") || item.path().filename().string().starts_with("building-");
       if (working || ::lstat(path.c_str(), &status) != 0) continue;
-      entries.push_back({path, tree_bytes(path), {status.st_mtim.tv_sec * 1'000'000 + status.st_mtim.tv_nsec / 1000}});
+      entries.push_back(
+          {path, tree_bytes(path), {status.st_mtim.tv_sec * 1'000'000 + status.st_mtim.tv_nsec / 1000}});
       sum += entries.back().bytes;
     }
   }

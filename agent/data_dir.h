@@ -1,4 +1,5 @@
-// Owns the agent's directory: one agent at a time, its identity, where things lie, and the bound on its caches.
+// Owns the agent's directory: one agent at a time, its identity, where things lie, and the bound on its
+// caches.
 //   lock, instance · allocations/ID/ · contexts/DIGEST.tar.gz · models/KEY/
 #pragma once
 
@@ -36,8 +37,9 @@ class DataDir {
 
 /// Marks a cache entry (file or directory) as used now.
 void touch_entry(const std::string& path);
-/// Removes the entries of the directories that were unused longest until their sum is within `bytes`; entries used in
-/// the last ten minutes stay. Entries are files and directories; names "*.lock" and "building-*" are not entries.
+/// Removes the entries of the directories that were unused longest until their sum is within `bytes`; entries
+/// used in the last ten minutes stay. Entries are files and directories; names "*.lock" and "building-*" are
+/// not entries.
 void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes);
 
 }  // namespace det::agent

@@ -13,7 +13,8 @@
 namespace det::agent {
 namespace {
 
-// What we use of NVML's stable C interface (docs.nvidia.com/deploy/nvml-api); its header is not needed to build.
+// What we use of NVML's stable C interface (docs.nvidia.com/deploy/nvml-api); its header is not needed to
+// build.
 using NvmlDevice = struct NvmlDeviceTag*;
 using NvmlResult = int;  // 0 is success
 using NvmlPlain = NvmlResult();
@@ -87,8 +88,9 @@ Result<std::vector<Device>> detect_devices(const Settings& settings) {
     std::vector<Device> cuda = detect_cuda();
     if (!cuda.empty()) return cuda;
     if (settings.slot_type == SlotType::kCuda) {
-      return fail(Code::kFailedPrecondition,
-                  "slot_type: cuda was asked for, but NVML shows no device; check the driver with nvidia-smi");
+      return fail(
+          Code::kFailedPrecondition,
+          "slot_type: cuda was asked for, but NVML shows no device; check the driver with nvidia-smi");
     }
   }
   return numbered("CPU", cpu_brand(), settings.cpu_slots);

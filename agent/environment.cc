@@ -44,7 +44,8 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
     variables[line.substr(0, equals)] = line.substr(equals + 1);
   }
   const auto path = variables.find("PATH");
-  variables["PATH"] = around.programs + ":" + (path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
+  variables["PATH"] =
+      around.programs + ":" + (path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
   const std::string threads = std::to_string(thread_count(order, around));
   variables["OMP_NUM_THREADS"] = threads;
   variables["OPENBLAS_NUM_THREADS"] = threads;

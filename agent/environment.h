@@ -20,8 +20,8 @@ struct Surroundings {
   std::vector<std::string> base;           ///< the agent's own environment
 };
 
-/// The agent's own variables less its DET_ ones, then threads and devices of the slots, then the user's, then DET_*.
-/// `refused` receives the names of user variables that are no names or are reserved (DET_*).
+/// The agent's own variables less its DET_ ones, then threads and devices of the slots, then the user's, then
+/// DET_*. `refused` receives the names of user variables that are no names or are reserved (DET_*).
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
                                           std::vector<std::string>& refused);
 

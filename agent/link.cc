@@ -69,7 +69,8 @@ class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentC
   std::shared_ptr<Stream> self_;
 };
 
-Link::Link(std::shared_ptr<grpc::Channel> channel, Sink sink, std::function<v1::Hello()> hello, std::uint64_t seed)
+Link::Link(std::shared_ptr<grpc::Channel> channel, Sink sink, std::function<v1::Hello()> hello,
+           std::uint64_t seed)
     : channel_(std::move(channel)),
       sink_(std::move(sink)),
       hello_(std::move(hello)),
@@ -153,15 +154,16 @@ bool Link::handle(const LinkClosed& event, MonoTime now) {
   live_ = false;
   stream_.reset();
   retry_ = std::clamp<Duration>(retry_ * 2, kFirstRetry, kLastRetry);
-  const bool refused = event.code != grpc::OK && event.code != grpc::UNAVAILABLE && event.code != grpc::CANCELLED &&
-                       event.code != grpc::DEADLINE_EXCEEDED;
+  const bool refused = event.code != grpc::OK && event.code != grpc::UNAVAILABLE &&
+                       event.code != grpc::CANCELLED && event.code != grpc::DEADLINE_EXCEEDED;
   // A refusal does not go away in a blink: a session lingers, devices are restored, a lease ends.
   if (refused) retry_ = kLastRetry;
   open_at_ = now + std::chrono::duration_cast<Duration>(retry_ * (0.75 + 0.5 * random_.uniform()));
   if (!closing_ && event.message != last_trouble_) {
-    log::write(refused ? LogLevel::kError : LogLevel::kWarning,
-               refused ? "the master refuses this agent; asking again until it does not" : "no link to the master",
-               {{"reason", event.message}});
+    log::write(
+        refused ? LogLevel::kError : LogLevel::kWarning,
+        refused ? "the master refuses this agent; asking again until it does not" : "no link to the master",
+        {{"reason", event.message}});
   }
   last_trouble_ = event.message;
   return was_live_;

@@ -1,5 +1,6 @@
-// Owns the stream to the master: opened again for ever, with growing pauses; heartbeats; silence means it is dead.
-// All calls come on one thread; gRPC's threads only push LinkEvents through `sink`, which brings them back to it.
+// Owns the stream to the master: opened again for ever, with growing pauses; heartbeats; silence means it is
+// dead. All calls come on one thread; gRPC's threads only push LinkEvents through `sink`, which brings them
+// back to it.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -39,7 +40,8 @@ class Link {
  public:
   using Sink = std::function<void(LinkEvent)>;
   /// `hello` is asked whenever a stream opens.
-  Link(std::shared_ptr<grpc::Channel> channel, Sink sink, std::function<v1::Hello()> hello, std::uint64_t seed);
+  Link(std::shared_ptr<grpc::Channel> channel, Sink sink, std::function<v1::Hello()> hello,
+       std::uint64_t seed);
   ~Link();
 
   /// Opens when it is time, sends heartbeats, gives up a silent stream.
@@ -69,7 +71,8 @@ class Link {
   std::shared_ptr<Stream> stream_;  ///< null between two tries
   std::uint64_t session_ = 0;
   std::deque<v1::AgentMessage> outgoing_;  ///< the first is being written while writing_
-  bool writing_ = false, live_ = false, was_live_ = false, closing_ = false, ended_ = false, half_closed_ = false;
+  bool writing_ = false, live_ = false, was_live_ = false, closing_ = false, ended_ = false,
+       half_closed_ = false;
   Duration heartbeat_{};
   Duration retry_{};
   MonoTime open_at_, beat_at_, heard_;

@@ -36,6 +36,7 @@ v1::LogLine to_line(const LogRecord& record) {
   line.mutable_time()->set_nanos(static_cast<std::int32_t>(micros % 1'000'000) * 1000);
   line.set_stdtype(record.stream == LogStream::kStderr ? "stderr" : "stdout");
   line.set_source(record.stream == LogStream::kAgent ? "agent" : "task");
+  line.set_rank(-1);
   std::string_view text = record.text;
   if (text.starts_with("[rank=")) {
     const std::size_t end = text.find(']');
@@ -127,7 +128,8 @@ LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token 
   request.set_first_line(task.position.next_line);
   for (const LogRecord& record : batch->records) *request.add_lines() = to_line(record);
   grpc::ClientContext context;
-  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kCallSeconds, GPR_TIMESPAN)));
+  context.set_deadline(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kCallSeconds, GPR_TIMESPAN)));
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
   v1::ShipLogsResponse response;
   const grpc::Status status = v1::AgentService::NewStub(channel_)->ShipLogs(&context, request, &response);
@@ -149,7 +151,8 @@ void LogShip::advance(const AllocationId& id, Task& task, const LogBatch& batch,
     log::warn("the master counts fewer log lines than were sent", {{"allocation", id}, {"line", next_line}});
   }
   task.position = batch.after;
-  if (auto written = write_position(task.dir.shipped(), task.position); !written) log::warn(written.error().message);
+  if (auto written = write_position(task.dir.shipped(), task.position); !written)
+    log::warn(written.error().message);
   if (task.position.offset - task.punched < kPunchStep) return;
   task.punched = task.position.offset;
   punch_log(task.dir.log(), task.punched);

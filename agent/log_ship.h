@@ -1,5 +1,5 @@
-// Owns the way of task logs to the master: one thread follows the log files and sends what is new, in batches, again
-// and again until it is durable. While the master is away the file is the buffer.
+// Owns the way of task logs to the master: one thread follows the log files and sends what is new, in
+// batches, again and again until it is durable. While the master is away the file is the buffer.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -19,13 +19,15 @@
 
 namespace det::agent {
 
-/// The line as the master stores it: "[rank=3] " and "WARNING: " at its start become fields.
+/// The line as the master stores it: "[rank=3] " and "WARNING: " at its start become fields;
+/// rank -1 is none.
 v1::LogLine to_line(const LogRecord& record);
 
 class LogShip {
  public:
   /// `shipped` is called on the shipper's thread.
-  LogShip(std::shared_ptr<grpc::Channel> channel, std::string agent_id, std::function<void(AllocationId)> shipped);
+  LogShip(std::shared_ptr<grpc::Channel> channel, std::string agent_id,
+          std::function<void(AllocationId)> shipped);
   ~LogShip();
 
   // Any thread; done in the order called.

@@ -29,7 +29,8 @@ bool is_dotted_name(std::string_view text) {
   for (const std::string& part : split(text, '.')) {
     if (part.empty() || (part[0] >= '0' && part[0] <= '9')) return false;
     for (const char c : part) {
-      const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+      const bool good =
+          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
       if (!good) return false;
     }
   }
@@ -54,7 +55,8 @@ std::vector<std::string> command_line(const BuildRequest& request, const std::st
   argv.insert(argv.end(), request.recipe.cxx_flags.begin(), request.recipe.cxx_flags.end());
   argv.push_back("-I.");
   // As system directories: warnings about them are not the user's.
-  for (const std::string& directory : request.recipe.include_dirs) argv.insert(argv.end(), {"-isystem", directory});
+  for (const std::string& directory : request.recipe.include_dirs)
+    argv.insert(argv.end(), {"-isystem", directory});
   argv.insert(argv.end(), {"-x", "c++", "-", "-x", "none", "-o", output});
   argv.insert(argv.end(), request.recipe.link_flags.begin(), request.recipe.link_flags.end());
   return argv;
@@ -106,7 +108,8 @@ Result<BuildOutcome> compile(const BuildRequest& request, const std::string& ent
     compiler.stop(1s);
     if (stop.stop_requested()) return fail(Code::kCancelled, "the build was stopped");
     return fail(Code::kDeadlineExceeded, request.trial.module + ".cpp does not compile within " +
-                                             std::to_string(request.timeout / 1s) + " s (the agent's compile_timeout)");
+                                             std::to_string(request.timeout / 1s) +
+                                             " s (the agent's compile_timeout)");
   }
   BuildOutcome outcome;
   TRY_ASSIGN(outcome.output, read_file(log));
@@ -163,7 +166,8 @@ Result<std::string> build_key(const BuildRequest& request) {
     digest.update(std::to_string(text.size()) + ":");
     digest.update(text);
   };
-  TRY_ASSIGN(const ProcessResult version, run_process({.argv = {request.recipe.compiler, "--version"}}, {30s}));
+  TRY_ASSIGN(const ProcessResult version,
+             run_process({.argv = {request.recipe.compiler, "--version"}}, {30s}));
   add(version.out);
   add(request.recipe.sdk_id);
   add(wrapper_source(request));

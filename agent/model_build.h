@@ -1,5 +1,5 @@
-// Owns turning a trial's source into a shared object, once: a cache of builds keyed by all that a build depends on.
-// Whoever asks for a build that is under way waits for it, across processes.
+// Owns turning a trial's source into a shared object, once: a cache of builds keyed by all that a build
+// depends on. Whoever asks for a build that is under way waits for it, across processes.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,8 @@ struct Recipe {
   std::string sdk_id;
   std::string compiler;
   std::vector<std::string> cxx_flags, include_dirs, link_flags;
-  std::string wrapper;  ///< the source that includes the trial's: "{module}" and "{class}" stand for its names
+  std::string
+      wrapper;  ///< the source that includes the trial's: "{module}" and "{class}" stand for its names
 };
 Result<Recipe> read_recipe(const std::string& path);
 
@@ -45,8 +46,8 @@ struct BuildOutcome {
 /// The digest of all that the build depends on: sources by path and content, recipe, compiler.
 Result<std::string> build_key(const BuildRequest& request);
 
-/// A source that does not compile is an outcome (and cached as such), not a failure. kDeadlineExceeded: too slow;
-/// kCancelled: `stop` was asked for; kUnavailable: the compiler died of something else.
+/// A source that does not compile is an outcome (and cached as such), not a failure. kDeadlineExceeded: too
+/// slow; kCancelled: `stop` was asked for; kUnavailable: the compiler died of something else.
 Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop);
 
 }  // namespace det::agent

@@ -38,9 +38,11 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
     if (static_cast<std::int64_t>(bytes.size()) > kMostContext) context.TryCancel();
   }
   const grpc::Status status = reader->Finish();
-  if (!status.ok()) return fail(static_cast<Code>(status.error_code()), "get context: " + status.error_message());
+  if (!status.ok())
+    return fail(static_cast<Code>(status.error_code()), "get context: " + status.error_message());
   if (sha256_hex(bytes) != order.message.context_digest()) {
-    return fail(Code::kUnavailable, "get context: the bytes that came do not have the digest that was asked for");
+    return fail(Code::kUnavailable,
+                "get context: the bytes that came do not have the digest that was asked for");
   }
   return bytes;
 }
@@ -62,7 +64,8 @@ Result<std::string> fetch_context(const Order& order, const Site& site, std::sto
     bytes = fetch_once(order, site, stop);
     if (stop.stop_requested()) return fail(Code::kCancelled, "stopped");
     const Code code = bytes ? Code::kUnknown : bytes.error().code;
-    if (bytes || (code != Code::kUnavailable && code != Code::kDeadlineExceeded && code != Code::kCancelled)) break;
+    if (bytes || (code != Code::kUnavailable && code != Code::kDeadlineExceeded && code != Code::kCancelled))
+      break;
     log::debug("context not fetched yet", {{"reason", bytes.error().message}});
     (void)wait_until([&] { return stop.stop_requested(); }, nap);
   }
@@ -96,7 +99,9 @@ class Preparation {
     return std::nullopt;
   }
 
-  void say(const std::string& level, const std::string& text) { log_.append(LogStream::kAgent, level + ": " + text); }
+  void say(const std::string& level, const std::string& text) {
+    log_.append(LogStream::kAgent, level + ": " + text);
+  }
 
  private:
   std::optional<Exit> unpack_context() {
@@ -177,7 +182,8 @@ class Preparation {
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
     for (const std::string& name : refused) {
-      say("WARNING", "environment variable " + name + " is not set: no name for a variable, or reserved (DET_*)");
+      say("WARNING",
+          "environment variable " + name + " is not set: no name for a variable, or reserved (DET_*)");
     }
     return lines;
   }
@@ -195,7 +201,8 @@ std::vector<std::string> task_command(const std::vector<std::string>& command, b
   if (!hook) return command;
   // A fixed script; what comes from outside is only ever its arguments.
   const std::string shell = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
-  std::vector<std::string> argv{shell, "-c", "set -e; . ./startup-hook.sh; set +e; exec \"$@\"", "startup-hook"};
+  std::vector<std::string> argv{shell, "-c", "set -e; . ./startup-hook.sh; set +e; exec \"$@\"",
+                                "startup-hook"};
   argv.insert(argv.end(), command.begin(), command.end());
   return argv;
 }

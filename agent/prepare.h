@@ -33,8 +33,9 @@ struct Site {
   std::shared_ptr<grpc::Channel> channel;
 };
 
-/// Leaves `dir` with its spec.json; what the user should read of it is in its log. Nothing on success, else how the
-/// allocation ends. Blocks, for minutes when something is built; ends early when `stop` is asked for. Any thread.
+/// Leaves `dir` with its spec.json; what the user should read of it is in its log. Nothing on success, else
+/// how the allocation ends. Blocks, for minutes when something is built; ends early when `stop` is asked for.
+/// Any thread.
 std::optional<Exit> prepare(const Order& order, const TaskDir& dir, const Site& site, std::stop_token stop);
 
 /// The argv for an entrypoint that is no trial class. Startup hook first, when `hook` is true.

@@ -122,9 +122,13 @@ Exit conclude_end(const AllocationId& id, const TaskDir& dir) {
   return {Exit::Kind::kLost, 0, "its supervisor was killed"};
 }
 
-Status write_stop(const TaskDir& dir, const Exit& stop) { return write_note(dir.path() + "/stop.json", stop); }
+Status write_stop(const TaskDir& dir, const Exit& stop) {
+  return write_note(dir.path() + "/stop.json", stop);
+}
 std::optional<Exit> read_stop(const TaskDir& dir) { return read_note(dir.path() + "/stop.json"); }
-Status write_outcome(const TaskDir& dir, const Exit& exit) { return write_note(dir.path() + "/outcome.json", exit); }
+Status write_outcome(const TaskDir& dir, const Exit& exit) {
+  return write_note(dir.path() + "/outcome.json", exit);
+}
 std::optional<Exit> read_outcome(const TaskDir& dir) { return read_note(dir.path() + "/outcome.json"); }
 
 }  // namespace det::agent

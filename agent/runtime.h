@@ -1,5 +1,5 @@
-// Owns allocations as processes: supervisors started, found again, signaled, and what they leave when they end.
-// Used by one thread, but for conclude_end.
+// Owns allocations as processes: supervisors started, found again, signaled, and what they leave when they
+// end. Used by one thread, but for conclude_end.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,9 @@ class Runtime {
   std::uint64_t next_key_ = 0;
 };
 
-/// The end of an allocation whose supervisor is gone. Without exit.json the supervisor was killed: everything left of
-/// the task is killed too and the end is kLost, never a success. Blocks until nothing is left, a minute at most.
+/// The end of an allocation whose supervisor is gone. Without exit.json the supervisor was killed: everything
+/// left of the task is killed too and the end is kLost, never a success. Blocks until nothing is left, a
+/// minute at most.
 Exit conclude_end(const AllocationId& id, const TaskDir& dir);
 
 // The agent's words to its next life, in the allocation's directory.

@@ -1,7 +1,8 @@
-// Owns the program det-supervisor: the small parent of one allocation's processes. It starts the task, writes its
-// output to the allocation's log, and ends only when nothing of the task is left; then, and only then, exit.json is
-// there. It outlives the agent and never speaks to the network. `det-supervisor DIR`, see task/task_dir.h.
-// SIGTERM: the task is asked to end (SIGTERM to its process group) and, after the grace, made to.
+// Owns the program det-supervisor: the small parent of one allocation's processes. It starts the task, writes
+// its output to the allocation's log, and ends only when nothing of the task is left; then, and only then,
+// exit.json is there. It outlives the agent and never speaks to the network. `det-supervisor DIR`, see
+// task/task_dir.h. SIGTERM: the task is asked to end (SIGTERM to its process group) and, after the grace,
+// made to.
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -83,9 +84,8 @@ class Supervisor {
 
   /// One wait for whatever comes, and what it asks for.
   void turn() {
-    std::array<pollfd, 3> fds{{{signals_.get(), POLLIN, 0},
-                               {outputs_[0].fd.get(), POLLIN, 0},
-                               {outputs_[1].fd.get(), POLLIN, 0}}};
+    std::array<pollfd, 3> fds{
+        {{signals_.get(), POLLIN, 0}, {outputs_[0].fd.get(), POLLIN, 0}, {outputs_[1].fd.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (outputs_[i].fd && fds[i + 1].revents != 0) outputs_[i].read_some(log_);
@@ -129,8 +129,8 @@ class Supervisor {
     for (const pid_t pid : descendants(::getpid())) ::kill(pid, SIGKILL);
   }
 
-  /// What is still in the pipes. Nobody of the task is left to write more; who got hold of an end by other ways is
-  /// not waited for.
+  /// What is still in the pipes. Nobody of the task is left to write more; who got hold of an end by other
+  /// ways is not waited for.
   void drain() {
     for (Output& output : outputs_) {
       pollfd ready{output.fd.get(), POLLIN, 0};

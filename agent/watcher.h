@@ -16,18 +16,21 @@ class Watcher {
     std::function<void(std::uint64_t key)> ended;
     std::function<void()> stop_asked;  ///< SIGTERM or SIGINT came
   };
-  /// Blocks SIGTERM and SIGINT in the calling thread and so in all that it starts: call it first. The callbacks run
-  /// on the watcher's thread.
+  /// Blocks SIGTERM and SIGINT in the calling thread and so in all that it starts: call it first. The
+  /// callbacks run on the watcher's thread.
   static Result<std::unique_ptr<Watcher>> start(Events events);
   ~Watcher();
 
-  /// Once the process of `pidfd` has ended, ended(key) is called, once. The descriptor stays the caller's and must
-  /// stay open until then. Any thread.
+  /// Once the process of `pidfd` has ended, ended(key) is called, once. The descriptor stays the caller's and
+  /// must stay open until then. Any thread.
   Status watch(int pidfd, std::uint64_t key);
 
  private:
   Watcher(Events events, UniqueFd epoll, UniqueFd signals, UniqueFd quit)
-      : events_(std::move(events)), epoll_(std::move(epoll)), signals_(std::move(signals)), quit_(std::move(quit)) {}
+      : events_(std::move(events)),
+        epoll_(std::move(epoll)),
+        signals_(std::move(signals)),
+        quit_(std::move(quit)) {}
   void run();
 
   Events events_;

@@ -1,5 +1,6 @@
 // Owns `det experiment`: the table of its verbs, and those that take few lines.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/secret.h"
@@ -72,7 +73,7 @@ Action declare_config(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, *id));
     TRY_ASSIGN(const Json config, to_json(experiment.config()));
-    std::cout << to_yaml(config);
+    std::cout << to_yaml(Json(nlohmann::json(config)));  // sorted: the wire keeps no order
     return 0;
   };
 }

@@ -9,9 +9,9 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kKillMargin = seconds(10);   // a supervisor that has not obeyed by then is stuck
-constexpr Duration kTellAnyway = seconds(30);   // an exit waits no longer for its log
-constexpr Duration kFarewell = seconds(5);      // at our end, for the master's last word
+constexpr Duration kKillMargin = seconds(10);  // a supervisor that has not obeyed by then is stuck
+constexpr Duration kTellAnyway = seconds(30);  // an exit waits no longer for its log
+constexpr Duration kFarewell = seconds(5);     // at our end, for the master's last word
 
 void earliest(std::optional<MonoTime>& best, const std::optional<MonoTime>& candidate) {
   if (candidate && (!best || *candidate < *best)) best = candidate;
@@ -179,7 +179,8 @@ void Core::look_at_deadlines() {
   for (auto& [id, allocation] : allocations_) {
     if (cut_off) {
       stop(id, allocation,
-           {Exit::Kind::kStopped, 0, "the agent heard nothing from the master for " + format_duration(lease_)});
+           {Exit::Kind::kStopped, 0,
+            "the agent heard nothing from the master for " + format_duration(lease_)});
     }
     if (allocation.kill_at && now_ >= *allocation.kill_at) {
       allocation.kill_at = now_ + kKillMargin;

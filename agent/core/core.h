@@ -1,10 +1,11 @@
-// Owns what the agent knows of its allocations and what it decides about them: step(input, now) → effects. Pure:
-// no clock, no files, no processes, no threads. Every input may repeat or come late; none makes it forget an
-// allocation that the master has not told it to forget.
+// Owns what the agent knows of its allocations and what it decides about them: step(input, now) → effects.
+// Pure: no clock, no files, no processes, no threads. Every input may repeat or come late; none makes it
+// forget an allocation that the master has not told it to forget.
 //
-//   Start ──▶ preparing ──Prepared──▶ launching ──Launched──▶ starting / running ──Ended──▶ terminated ──Forget──▶ gone
-//                 │ failure, stop                                  │ stop: Terminate, after the grace KillHard
-//                 └────────────────────────────────────────────────┴──▶ terminated
+//   Start ──▶ preparing ──Prepared──▶ launching ──Launched──▶ starting / running ──Ended──▶ terminated
+//   ──Forget──▶ gone
+//                 │ failure, stop                                  │ stop: Terminate, after the grace
+//                 KillHard └────────────────────────────────────────────────┴──▶ terminated
 #pragma once
 
 #include <map>
@@ -22,7 +23,8 @@ namespace det::agent {
 /// What to run; the core passes it along and never looks inside.
 struct Order;
 
-/// As the master is told. kRunning: a command that never attaches; a harness stays kStarting (it attaches itself).
+/// As the master is told. kRunning: a command that never attaches; a harness stays kStarting (it attaches
+/// itself).
 enum class Phase { kPreparing, kStarting, kRunning, kTerminated };
 
 struct Exit {
@@ -33,7 +35,8 @@ struct Exit {
   bool operator==(const Exit&) const = default;
 };
 
-// ---- inputs ----------------------------------------------------------------------------------------------------
+// ---- inputs
+// ----------------------------------------------------------------------------------------------------
 
 /// From the master. A known id is answered with its state.
 struct Start {
@@ -72,7 +75,8 @@ struct Ended {
 struct LogsShipped {
   AllocationId id;
 };
-/// Left by an earlier life of the agent: a live process (`exit` absent) or an end. `stop` is why it was being ended.
+/// Left by an earlier life of the agent: a live process (`exit` absent) or an end. `stop` is why it was being
+/// ended.
 struct Found {
   AllocationId id;
   Phase phase = Phase::kStarting;
@@ -86,7 +90,8 @@ struct Tick {};
 using Input = std::variant<Start, Kill, Forget, Connected, Heard, Disconnected, Prepared, Launched, Ended,
                            LogsShipped, Found, ShutDown, Tick>;
 
-// ---- effects, to be performed in order ---------------------------------------------------------------------------
+// ---- effects, to be performed in order
+// ---------------------------------------------------------------------------
 
 struct Prepare {
   AllocationId id;
@@ -127,7 +132,8 @@ struct Drop {
 /// After ShutDown: nothing is left to wait for.
 struct Finish {};
 
-using Effect = std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop, Finish>;
+using Effect =
+    std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop, Finish>;
 
 struct Held {
   AllocationId id;
@@ -150,14 +156,14 @@ class Core {
   struct Allocation {
     Phase phase = Phase::kPreparing;
     Phase before = Phase::kPreparing;  ///< the phase it ended in
-    bool launching = false;     ///< Launch is said, its answer not heard
-    std::optional<Exit> stop;   ///< why it is being ended
-    std::optional<Exit> exit;   ///< set when phase is kTerminated
-    bool shipped = false;       ///< its log is durable
-    bool told = false;          ///< its end may be told to the master
-    bool forgotten = false;     ///< drop it once its log is shipped
-    std::optional<MonoTime> kill_at;  ///< SIGKILL, the supervisor being deaf
-    std::optional<MonoTime> tell_at;  ///< tell its end even if the log is not durable
+    bool launching = false;            ///< Launch is said, its answer not heard
+    std::optional<Exit> stop;          ///< why it is being ended
+    std::optional<Exit> exit;          ///< set when phase is kTerminated
+    bool shipped = false;              ///< its log is durable
+    bool told = false;                 ///< its end may be told to the master
+    bool forgotten = false;            ///< drop it once its log is shipped
+    std::optional<MonoTime> kill_at;   ///< SIGKILL, the supervisor being deaf
+    std::optional<MonoTime> tell_at;   ///< tell its end even if the log is not durable
   };
 
   void handle(const Start& input);

@@ -13,8 +13,8 @@
 namespace det::agent {
 namespace {
 
-// A record: 4 bytes length of the text, 1 byte stream, 8 bytes microseconds since 1970, the text. Native order: the
-// file never leaves the machine.
+// A record: 4 bytes length of the text, 1 byte stream, 8 bytes microseconds since 1970, the text. Native
+// order: the file never leaves the machine.
 constexpr std::size_t kHeader = 13;
 constexpr std::size_t kMarkerRoom = 64;
 constexpr std::int64_t kLastWord = 4096;  // room beyond the limit for "N lines dropped"
@@ -91,7 +91,8 @@ Status write_position(const std::string& path, const LogPosition& position) {
   return {};
 }
 
-Result<LogWriter> LogWriter::open(const std::string& path, const std::string& shipped, std::int64_t unshipped_bytes) {
+Result<LogWriter> LogWriter::open(const std::string& path, const std::string& shipped,
+                                  std::int64_t unshipped_bytes) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return fail_errno(path);
@@ -155,7 +156,8 @@ Result<LogBatch> read_log(const std::string& path, const LogPosition& position, 
     taken += static_cast<std::int64_t>(size);
     batch.records.push_back(std::move(record));
   }
-  batch.after = {position.offset + taken, position.next_line + static_cast<std::int64_t>(batch.records.size())};
+  batch.after = {position.offset + taken,
+                 position.next_line + static_cast<std::int64_t>(batch.records.size())};
   return batch;
 }
 

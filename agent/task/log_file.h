@@ -1,6 +1,7 @@
-// Owns the file that holds an allocation's output on its way to the master: bytes become lines, lines become records
-// with time and stream, records are numbered from 1 by their order. One writer at a time appends whole records; one
-// reader follows. What is shipped is punched out of the file, so that the disk holds only what is not.
+// Owns the file that holds an allocation's output on its way to the master: bytes become lines, lines become
+// records with time and stream, records are numbered from 1 by their order. One writer at a time appends
+// whole records; one reader follows. What is shipped is punched out of the file, so that the disk holds only
+// what is not.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct LogRecord {
   bool operator==(const LogRecord&) const = default;
 };
 
-/// Cuts a stream of bytes into lines at "\n", "\r\n" and "\r" (progress bars; a bare "\r" makes no empty line). A
-/// line beyond kLineBytes keeps its beginning and says how much was cut.
+/// Cuts a stream of bytes into lines at "\n", "\r\n" and "\r" (progress bars; a bare "\r" makes no empty
+/// line). A line beyond kLineBytes keeps its beginning and says how much was cut.
 class LineSplitter {
  public:
   using Sink = std::function<void(std::string)>;
@@ -38,8 +39,8 @@ class LineSplitter {
  private:
   void emit(const Sink& sink);
   std::string line_;
-  std::int64_t cut_ = 0;       ///< bytes of the line beyond what is kept
-  bool carriage_ = false;      ///< the line before ended with '\r': a '\n' now belongs to it
+  std::int64_t cut_ = 0;   ///< bytes of the line beyond what is kept
+  bool carriage_ = false;  ///< the line before ended with '\r': a '\n' now belongs to it
 };
 
 /// Where the reader stands. Kept in the file `shipped`, beside the log.
@@ -55,9 +56,10 @@ Status write_position(const std::string& path, const LogPosition& position);
 
 class LogWriter {
  public:
-  /// Appends to `path` (made with mode 0600). `shipped` is the reader's position file; at most `unshipped_bytes` lie
-  /// in the log beyond it.
-  static Result<LogWriter> open(const std::string& path, const std::string& shipped, std::int64_t unshipped_bytes);
+  /// Appends to `path` (made with mode 0600). `shipped` is the reader's position file; at most
+  /// `unshipped_bytes` lie in the log beyond it.
+  static Result<LogWriter> open(const std::string& path, const std::string& shipped,
+                                std::int64_t unshipped_bytes);
   /// Appends, or counts as dropped when there is no room or the disk refuses.
   void append(const LogRecord& record);
   void append(LogStream stream, std::string text) { append({wall_now(), stream, std::move(text)}); }
@@ -77,8 +79,8 @@ struct LogBatch {
   std::vector<LogRecord> records;
   LogPosition after;  ///< the position behind them
 };
-/// Whole records from `position` on, at most `lines` and about `bytes`; none when there is nothing new or the file is
-/// absent. kDataLoss when the file is damaged there.
+/// Whole records from `position` on, at most `lines` and about `bytes`; none when there is nothing new or the
+/// file is absent. kDataLoss when the file is damaged there.
 Result<LogBatch> read_log(const std::string& path, const LogPosition& position, std::size_t lines,
                           std::int64_t bytes);
 /// Gives the disk back what lies before `offset`. Does nothing where the file system cannot.

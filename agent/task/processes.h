@@ -1,4 +1,5 @@
-// Owns finding and ending processes through /proc: descendants of a supervisor, and what a killed supervisor left.
+// Owns finding and ending processes through /proc: descendants of a supervisor, and what a killed supervisor
+// left.
 #pragma once
 
 #include <sys/types.h>
@@ -20,11 +21,11 @@ UniqueFd open_process(const ProcessId& process);
 
 /// All live descendants of `ancestor`, itself not among them.
 std::vector<pid_t> descendants(pid_t ancestor);
-/// All live processes whose environment, as they were started, has exactly `entry` ("NAME=value"); those that may
-/// not be read are passed over. This process is never among them.
+/// All live processes whose environment, as they were started, has exactly `entry` ("NAME=value"); those that
+/// may not be read are passed over. This process is never among them.
 std::vector<pid_t> with_environment(const std::string& entry);
-/// SIGKILL to all with_environment(entry), again and again until none is left or `timeout` has passed; true when
-/// none is left. Blocks.
+/// SIGKILL to all with_environment(entry), again and again until none is left or `timeout` has passed; true
+/// when none is left. Blocks.
 bool kill_with_environment(const std::string& entry, Duration timeout);
 
 }  // namespace det::agent

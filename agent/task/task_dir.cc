@@ -40,12 +40,9 @@ auto read_json(const std::string& path, Read read) -> decltype(read(std::declval
 }  // namespace
 
 Status TaskDir::write_spec(const TaskSpec& spec) const {
-  const Json value{{"argv", encode(spec.argv)},
-                   {"env", encode(spec.env)},
-                   {"cwd", to_base64(spec.cwd)},
-                   {"attaches", spec.attaches},
-                   {"grace_micros", spec.grace.count()},
-                   {"unshipped_bytes", spec.unshipped_bytes}};
+  const Json value{{"argv", encode(spec.argv)},          {"env", encode(spec.env)},
+                   {"cwd", to_base64(spec.cwd)},         {"attaches", spec.attaches},
+                   {"grace_micros", spec.grace.count()}, {"unshipped_bytes", spec.unshipped_bytes}};
   return write_file_atomic(path_ + "/spec.json", dump_json(value), 0600);
 }
 

@@ -1,4 +1,5 @@
-// Owns the files in an allocation's directory by which the agent and the supervisor speak, and which outlive both:
+// Owns the files in an allocation's directory by which the agent and the supervisor speak, and which outlive
+// both:
 //   spec.json        agent → supervisor: what to run
 //   supervisor.json  the supervisor: who it is
 //   stop.json        agent → its next life: why the allocation is being ended
@@ -25,8 +26,8 @@ struct TaskSpec {
   std::vector<std::string> env;  ///< "NAME=value", the whole of it
   std::string cwd;
   bool attaches = false;  ///< a harness, which speaks to the master itself; else it runs as soon as it exists
-  Duration grace = std::chrono::seconds(15);     ///< SIGTERM to SIGKILL
-  std::int64_t unshipped_bytes = 1LL << 30;      ///< of log; what comes beyond it is dropped and counted
+  Duration grace = std::chrono::seconds(15);  ///< SIGTERM to SIGKILL
+  std::int64_t unshipped_bytes = 1LL << 30;   ///< of log; what comes beyond it is dropped and counted
 };
 
 /// Names one process for ever: pids come again, start times with them do not.
@@ -43,8 +44,8 @@ struct TaskExit {
   bool operator==(const TaskExit&) const = default;
 };
 
-/// One allocation's directory. The write_ functions are atomic; the read_ functions say kNotFound when the file is
-/// absent.
+/// One allocation's directory. The write_ functions are atomic; the read_ functions say kNotFound when the
+/// file is absent.
 class TaskDir {
  public:
   explicit TaskDir(std::string path) : path_(std::move(path)) {}

@@ -59,17 +59,22 @@ inline std::array<uint8_t, 28 * 28> draw_digit(int digit, std::mt19937& random) 
       p = {x0 + sheared * std::cos(angle) - v * std::sin(angle), y0 + sheared * std::sin(angle) + v * std::cos(angle)};
     }
   }
-  std::array<uint8_t, 28 * 28> image{};
-  for (int y = 0; y < 28; ++y) {
-    for (int x = 0; x < 28; ++x) {
-      double nearest = 28;
-      for (const Stroke& stroke : strokes) {
-        for (std::size_t i = 1; i < stroke.size(); ++i) {
-          nearest = std::min(nearest, distance_to_segment({double(x), double(y)}, stroke[i - 1], stroke[i]));
+  std::array<double, 28 * 28> nearest;
+  nearest.fill(28);
+  const auto pixel = [](double at) { return std::clamp(static_cast<int>(at), 0, 27); };
+  for (const Stroke& stroke : strokes) {
+    for (std::size_t i = 1; i < stroke.size(); ++i) {
+      const Point a = stroke[i - 1], b = stroke[i];
+      for (int y = pixel(std::min(a.y, b.y) - 2); y <= pixel(std::max(a.y, b.y) + 3); ++y) {
+        for (int x = pixel(std::min(a.x, b.x) - 2); x <= pixel(std::max(a.x, b.x) + 3); ++x) {
+          nearest[y * 28 + x] = std::min(nearest[y * 28 + x], distance_to_segment({double(x), double(y)}, a, b));
         }
       }
-      image[y * 28 + x] = static_cast<uint8_t>(255 * std::clamp(pen + .5 - nearest, 0., 1.));
     }
+  }
+  std::array<uint8_t, 28 * 28> image;
+  for (std::size_t i = 0; i < image.size(); ++i) {
+    image[i] = static_cast<uint8_t>(255 * std::clamp(pen + .5 - nearest[i], 0., 1.));
   }
   return image;
 }

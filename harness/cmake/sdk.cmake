@@ -38,8 +38,9 @@ endfunction()
 
 det_write_model_build(${CMAKE_BINARY_DIR}/share/det/model_build.json
   ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+# The prefix is known when installing.
 det_write_model_build(${CMAKE_CURRENT_BINARY_DIR}/model_build.json
-  ${CMAKE_INSTALL_FULL_INCLUDEDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  {prefix}/${CMAKE_INSTALL_INCLUDEDIR} {prefix}/${CMAKE_INSTALL_LIBDIR})
 
 install(TARGETS det_harness EXPORT det)
 install(TARGETS det-harness det-launch)
@@ -47,6 +48,9 @@ if(TARGET det_cluster)
   install(TARGETS det_cluster)
 endif()
 install(FILES ${det_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/det)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/model_build.json DESTINATION ${CMAKE_INSTALL_DATADIR}/det)
+install(CODE "
+  file(READ ${CMAKE_CURRENT_BINARY_DIR}/model_build.json recipe)
+  string(REPLACE {prefix} \"\${CMAKE_INSTALL_PREFIX}\" recipe \"\${recipe}\")
+  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/det/model_build.json\" \"\${recipe}\")")
 install(EXPORT det NAMESPACE det:: FILE detTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det)
 install(FILES cmake/detConfig.cmake cmake/libtorch.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det)

@@ -1,4 +1,5 @@
-// Owns the life of allocations: slots given, asked to leave, killed, gone. Slots come free at the exit, never before.
+// Owns the life of allocations: slots given, asked to leave, killed, gone. Slots come free at the exit, never
+// before.
 #include <algorithm>
 
 #include "master/core/impl.h"
@@ -46,8 +47,8 @@ void Core::Impl::send_start(const Allocation& allocation) {
   const Experiment& experiment = experiments.at(trial.experiment);
   const Agent& agent = agents.at(allocation.agent);
   if (agent.session == 0) return;
-  out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, trial, experiment.id, experiment.config,
-                                       experiment.model_definition});
+  out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, trial, experiment.id,
+                                       experiment.config, experiment.model_definition});
 }
 
 void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {
@@ -101,7 +102,8 @@ void Core::Impl::finish(Allocation& allocation, Exit exit) {
   if (held->second.empty()) on_agent.erase(held);
   dirty.insert(allocation.pool);
   Trial& trial = trials.at(allocation.trial);
-  const bool ok = allocation.exit->kind == ExitKind::kSucceeded || allocation.exit->kind == ExitKind::kStopped;
+  const bool ok =
+      allocation.exit->kind == ExitKind::kSucceeded || allocation.exit->kind == ExitKind::kStopped;
   log(trial, allocation.run, "exited: " + allocation.exit->message, ok ? "INFO" : "ERROR");
   decide(trial, allocation);
 }

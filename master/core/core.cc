@@ -85,7 +85,8 @@ void Core::Impl::flush() {
     searches.erase(id);
     experiments.erase(id);
   }
-  for (; ended_requests.size() > kEndedRequests; ended_requests.pop_front()) requests.erase(ended_requests.front());
+  for (; ended_requests.size() > kEndedRequests; ended_requests.pop_front())
+    requests.erase(ended_requests.front());
   fresh_experiments.clear();
   out = nullptr;
 }
@@ -95,8 +96,8 @@ void Core::Impl::schedule_pool(const std::string& pool) {
   if (waiting_here == waiting.end()) return;
   scheduler::Snapshot snapshot;
   auto claim = [this](const Trial& trial) {
-    return scheduler::Claim{config_of(trial).resources.priority, experiments.at(trial.experiment).submitted.micros,
-                            trial.id.value};
+    return scheduler::Claim{config_of(trial).resources.priority,
+                            experiments.at(trial.experiment).submitted.micros, trial.id.value};
   };
   for (TrialId id : waiting_here->second) {
     const Trial& trial = trials.at(id);
@@ -124,7 +125,8 @@ void Core::Impl::schedule_pool(const std::string& pool) {
   for (const scheduler::Placement& placement : plan.start) {
     assign(trials.at(placement.trial), agents.at(placement.agent), placement.slots);
   }
-  for (const AllocationId& id : plan.preempt) ask_to_leave(allocations.at(id), "its slots go to a more important trial");
+  for (const AllocationId& id : plan.preempt)
+    ask_to_leave(allocations.at(id), "its slots go to a more important trial");
 }
 
 void Core::Impl::reply(ReplyTo to, Result<ReplyValue> value) {

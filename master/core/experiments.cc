@@ -7,12 +7,15 @@
 namespace det::core {
 namespace {
 
-std::string name_of(const Experiment& experiment) { return "experiment " + std::to_string(experiment.id.value); }
+std::string name_of(const Experiment& experiment) {
+  return "experiment " + std::to_string(experiment.id.value);
+}
 
 }  // namespace
 
 void Core::Impl::handle(const SubmitExperiment& input) {
-  if (auto known = requests.find(input.request_id); known != requests.end() && !is(Mutant::kRequestIdIgnored)) {
+  if (auto known = requests.find(input.request_id);
+      known != requests.end() && !is(Mutant::kRequestIdIgnored)) {
     return reply(input.reply, ExperimentCreated{known->second, true});
   }
   auto created = searcher::Searcher::create(input.config);
@@ -52,10 +55,10 @@ void Core::Impl::handle(const ActOnExperiment& input) {
     case ExperimentAction::kPause: {
       const bool pausing = input.action == ExperimentAction::kPause;
       if (is_stopping(experiment.state)) {
-        return reply(input.reply, fail(Code::kFailedPrecondition,
-                                       name_of(experiment) + " is ending (" +
-                                           std::string(state_name(experiment.state)) + ") and cannot be " +
-                                           (pausing ? "paused" : "activated")));
+        return reply(input.reply,
+                     fail(Code::kFailedPrecondition,
+                          name_of(experiment) + " is ending (" + std::string(state_name(experiment.state)) +
+                              ") and cannot be " + (pausing ? "paused" : "activated")));
       }
       if (pausing && experiment.state == State::kActive) pause(experiment);
       if (!pausing && experiment.state == State::kPaused) activate(experiment);

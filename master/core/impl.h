@@ -1,8 +1,9 @@
-// Owns the core's state and the list of its rules; private to this folder. One source per noun: experiments.cc, trials.cc,
-// allocations.cc, agents.cc; reports.cc (what harnesses say), restore.cc (start), core.cc (dispatch, schedule, flush).
+// Owns the core's state and the list of its rules; private to this folder. One source per noun:
+// experiments.cc, trials.cc, allocations.cc, agents.cc; reports.cc (what harnesses say), restore.cc (start),
+// core.cc (dispatch, schedule, flush).
 //
-// A step: begin → handler (refuses first, then changes) → settle (searcher events until quiet) → flush (rows of all
-// that was touched, then the step's own inserts; ended things leave memory).
+// A step: begin → handler (refuses first, then changes) → settle (searcher events until quiet) → flush (rows
+// of all that was touched, then the step's own inserts; ended things leave memory).
 #pragma once
 
 #include <deque>
@@ -28,8 +29,8 @@ struct Core::Impl {
   std::map<ExperimentId, Experiment> experiments;
   std::map<ExperimentId, Search> searches;
   std::map<RequestId, ExperimentId> requests;  ///< of live experiments, and of those in `ended_requests`
-  /// The newest to end: a repeated submission that passed the API's look into the store just before its experiment
-  /// ended must still find it here.
+  /// The newest to end: a repeated submission that passed the API's look into the store just before its
+  /// experiment ended must still find it here.
   std::deque<RequestId> ended_requests;
   std::map<TrialId, Trial> trials;
   std::map<AllocationId, Allocation> allocations;

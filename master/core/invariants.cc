@@ -23,7 +23,8 @@ void no_slot_is_given_twice(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     for (int slot : allocation.slots) {
       if (!taken.emplace(allocation.agent, slot).second) {
-        broken.push_back("slot " + std::to_string(slot) + " of " + allocation.agent.value + " is given twice");
+        broken.push_back("slot " + std::to_string(slot) + " of " + allocation.agent.value +
+                         " is given twice");
       }
     }
   }
@@ -80,8 +81,8 @@ void trials_fit_their_experiment(const Core& core, Broken& broken) {
     const State state = experiment->second.state;
     const bool fits = is_terminal(trial.state) || is_stopping(trial.state) || trial.state == state;
     if (!fits) {
-      broken.push_back(name(trial) + " is " + std::string(state_name(trial.state)) + " in an experiment that is " +
-                       std::string(state_name(state)));
+      broken.push_back(name(trial) + " is " + std::string(state_name(trial.state)) +
+                       " in an experiment that is " + std::string(state_name(state)));
     }
   }
 }
@@ -103,11 +104,13 @@ void numbers_of_a_trial_agree(const Core& core, Broken& broken) {
       broken.push_back(name(trial) + " restarted too often");
     }
     if (trial.restarts > trial.run) broken.push_back(name(trial) + " restarted more than ran");
-    if (trial.best_metric && std::isnan(*trial.best_metric)) broken.push_back(name(trial) + " has NaN as its best");
+    if (trial.best_metric && std::isnan(*trial.best_metric))
+      broken.push_back(name(trial) + " has NaN as its best");
     if (trial.latest_steps > 0 && trial.latest_checkpoint.empty()) {
       broken.push_back(name(trial) + " has steps of no checkpoint");
     }
-    if (trial.steps_completed < trial.latest_steps) broken.push_back(name(trial) + " is behind its checkpoint");
+    if (trial.steps_completed < trial.latest_steps)
+      broken.push_back(name(trial) + " is behind its checkpoint");
     if (trial.checkpoint_validation > trial.latest_steps && trial.checkpoint_validation > 0) {
       broken.push_back(name(trial) + " validated beyond its checkpoint before it");
     }

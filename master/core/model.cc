@@ -6,9 +6,15 @@
 namespace det::core {
 namespace {
 
-constexpr std::array<std::string_view, 9> kStates = {
-    "ACTIVE",         "PAUSED",    "STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED",
-    "STOPPING_ERROR", "COMPLETED", "CANCELED",           "ERROR"};
+constexpr std::array<std::string_view, 9> kStates = {"ACTIVE",
+                                                     "PAUSED",
+                                                     "STOPPING_COMPLETED",
+                                                     "STOPPING_CANCELED",
+                                                     "STOPPING_KILLED",
+                                                     "STOPPING_ERROR",
+                                                     "COMPLETED",
+                                                     "CANCELED",
+                                                     "ERROR"};
 constexpr std::array<std::string_view, 6> kAllocationStates = {"ASSIGNED", "PULLING",     "STARTING",
                                                                "RUNNING",  "TERMINATING", "TERMINATED"};
 

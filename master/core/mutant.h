@@ -1,28 +1,28 @@
-// Owns the names of the safety rules that a test may switch off, to prove that the simulator would notice. A master that
-// people use runs with kNone: no flag and no file leads here.
+// Owns the names of the safety rules that a test may switch off, to prove that the simulator would notice. A
+// master that people use runs with kNone: no flag and no file leads here.
 #pragma once
 
 namespace det::core {
 
 enum class Mutant {
   kNone,
-  kNoRunFence,            ///< reports of older runs are taken
-  kShortAgentWait,        ///< a silent agent is given up before its lease ends
-  kSlotFreedAtKill,       ///< slots are free when the kill is sent, not when the process has gone
-  kForgetsToForget,       ///< an agent is not told that nobody knows what it holds
-  kLostCounted,           ///< losing an agent uses up a restart
-  kRestartNotCounted,     ///< a failure does not
-  kNoReconnectDeadline,   ///< after a restart of the master, agents that never come back are waited for
-  kValidationTwice,       ///< the searcher hears a validation again when a new run repeats it
-  kRequestIdIgnored,      ///< a repeated submission makes a second experiment
-  kNanBest,               ///< NaN may become the best metric
-  kPreemptAckForgotten,   ///< an acknowledged pre-emption is forgotten when the master restarts
-  kImpostorAccepted,      ///< another machine may take a connected agent's name
-  kArchiveForgotten,      ///< a new run leaves the rows beyond its checkpoint visible
-  kCheckpointMovesBack,   ///< a late report of an older checkpoint becomes the newest
-  kKillNotRepeated,       ///< a kill is sent once
-  kStartNotRepeated,      ///< a start lost on the way is not sent again
-  kNoPreemptDeadline,     ///< a process that ignores its pre-emption may stay
+  kNoRunFence,           ///< reports of older runs are taken
+  kShortAgentWait,       ///< a silent agent is given up before its lease ends
+  kSlotFreedAtKill,      ///< slots are free when the kill is sent, not when the process has gone
+  kForgetsToForget,      ///< an agent is not told that nobody knows what it holds
+  kLostCounted,          ///< losing an agent uses up a restart
+  kRestartNotCounted,    ///< a failure does not
+  kNoReconnectDeadline,  ///< after a restart of the master, agents that never come back are waited for
+  kValidationTwice,      ///< the searcher hears a validation again when a new run repeats it
+  kRequestIdIgnored,     ///< a repeated submission makes a second experiment
+  kNanBest,              ///< NaN may become the best metric
+  kPreemptAckForgotten,  ///< an acknowledged pre-emption is forgotten when the master restarts
+  kImpostorAccepted,     ///< another machine may take a connected agent's name
+  kArchiveForgotten,     ///< a new run leaves the rows beyond its checkpoint visible
+  kCheckpointMovesBack,  ///< a late report of an older checkpoint becomes the newest
+  kKillNotRepeated,      ///< a kill is sent once
+  kStartNotRepeated,     ///< a start lost on the way is not sent again
+  kNoPreemptDeadline,    ///< a process that ignores its pre-emption may stay
 };
 
 }  // namespace det::core

@@ -58,9 +58,12 @@ void Core::Impl::handle(const ReportValidation& input) {
   if (!input.searcher_metric) return;
   const double metric = *input.searcher_metric;
   const bool smaller = config_of(trial).searcher.smaller_is_better;
-  const bool beats = !trial.best_metric || (smaller ? metric < *trial.best_metric : metric > *trial.best_metric);
-  if (is(Mutant::kNanBest) ? beats || std::isnan(metric) : beats && !std::isnan(metric)) trial.best_metric = metric;
-  // A run that repeats steps after a resume, or goes on after its search stopped it, tells the searcher nothing new.
+  const bool beats =
+      !trial.best_metric || (smaller ? metric < *trial.best_metric : metric > *trial.best_metric);
+  if (is(Mutant::kNanBest) ? beats || std::isnan(metric) : beats && !std::isnan(metric))
+    trial.best_metric = metric;
+  // A run that repeats steps after a resume, or goes on after its search stopped it, tells the searcher
+  // nothing new.
   const bool news = input.steps_completed > trial.searcher_steps || is(Mutant::kValidationTwice);
   if (!news || is_stopping(trial.state)) return;
   trial.searcher_steps = input.steps_completed;
@@ -119,9 +122,9 @@ void Core::Impl::handle(const AcknowledgePreemption& input) {
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Allocation& allocation = *live_allocation(input.trial);
   if (!allocation.preempt_requested) {
-    return reply(input.reply, fail(Code::kFailedPrecondition, "run " + number(input.run) + " of trial " +
-                                                                  number(input.trial.value) +
-                                                                  " was not asked to leave"));
+    return reply(input.reply,
+                 fail(Code::kFailedPrecondition, "run " + number(input.run) + " of trial " +
+                                                     number(input.trial.value) + " was not asked to leave"));
   }
   reply(input.reply, Done{});
   if (allocation.preempt_acknowledged) return;

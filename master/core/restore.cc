@@ -22,7 +22,8 @@ Status Core::Impl::restore(Recovered recovered) {
   next_trial = recovered.next_trial;
   for (Experiment& experiment : recovered.experiments) {
     const ExperimentId id = experiment.id;
-    if (is_terminal(experiment.state)) return contradiction("experiment " + std::to_string(id.value) + " has ended");
+    if (is_terminal(experiment.state))
+      return contradiction("experiment " + std::to_string(id.value) + " has ended");
     requests[experiment.request_id] = id;
     if (!experiments.emplace(id, std::move(experiment)).second) {
       return contradiction("experiment " + std::to_string(id.value) + " is there twice");
@@ -112,9 +113,11 @@ Status Core::Impl::restore_allocation(Allocation allocation) {
   if (allocation.kill_requested) {
     allocation.kill_again = now.mono + options.kill_repeat;
   } else if (allocation.preempt_requested) {
-    allocation.preempt_deadline = now.mono + std::chrono::seconds(config_of(trial->second).preemption_timeout);
+    allocation.preempt_deadline =
+        now.mono + std::chrono::seconds(config_of(trial->second).preemption_timeout);
   }
-  if (trial->second.early_exit_invalid_hp && !allocation.kill_requested) allocation.preempt_deadline = now.mono;
+  if (trial->second.early_exit_invalid_hp && !allocation.kill_requested)
+    allocation.preempt_deadline = now.mono;
   if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
   set_timer(allocation);
   const AllocationId id = allocation.id;

@@ -1,9 +1,11 @@
-// Owns which changes of state are legal. Every change in the core goes through `change`, which ends the process on an
-// illegal one: the store still holds the last good state, and the next start reads it.
+// Owns which changes of state are legal. Every change in the core goes through `change`, which ends the
+// process on an illegal one: the store still holds the last good state, and the next start reads it.
 //
-//   ACTIVE ⇄ PAUSED → STOPPING_COMPLETED → STOPPING_CANCELED → STOPPING_KILLED → STOPPING_ERROR   (only to the right)
+//   ACTIVE ⇄ PAUSED → STOPPING_COMPLETED → STOPPING_CANCELED → STOPPING_KILLED → STOPPING_ERROR   (only to
+//   the right)
 //        each → the end it names: COMPLETED, CANCELED, CANCELED, ERROR; ACTIVE and PAUSED → any end
-//   ASSIGNED → PULLING → STARTING → RUNNING → TERMINATING → TERMINATED                          (may skip, never back)
+//   ASSIGNED → PULLING → STARTING → RUNNING → TERMINATING → TERMINATED                          (may skip,
+//   never back)
 #pragma once
 
 #include "master/core/model.h"

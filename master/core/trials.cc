@@ -98,7 +98,8 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
     if (failed) trial.exit_reason = exit.message;
     return end(trial, failed ? State::kError : end_of(trial.state));
   }
-  if (exit.kind == ExitKind::kSucceeded && !allocation.preempt_acknowledged) return end(trial, State::kCompleted);
+  if (exit.kind == ExitKind::kSucceeded && !allocation.preempt_acknowledged)
+    return end(trial, State::kCompleted);
   const bool counted = (exit.kind == ExitKind::kFailed && !asked) ||
                        (exit.kind == ExitKind::kLost && is(Mutant::kLostCounted));
   if (counted) {

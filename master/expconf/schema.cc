@@ -54,8 +54,8 @@ std::string range_text(std::int64_t min, std::int64_t max) {
 // --------------------------------------------------------------------------------------------------------
 
 Problem Reader::make(int line, int column, const std::string& path, const char* code,
-                     std::string message) const {
-  return {code, path, std::move(message), line == 0 && !file_.empty() ? "command line" : file_, line, column};
+                     std::string text) const {
+  return {code, path, std::move(text), line == 0 && !file_.empty() ? "command line" : file_, line, column};
 }
 void Reader::problem(int line, int column, const std::string& path, const char* code, std::string message) {
   problems_.push_back(make(line, column, path, code, std::move(message)));

@@ -1,5 +1,6 @@
-// Owns the priority policy. One pass over the requests, best claim first: place, or wait for slots that are coming free,
-// or make room. A request that waits keeps what it needs of the free slots from less important ones behind it.
+// Owns the priority policy. One pass over the requests, best claim first: place, or wait for slots that are
+// coming free, or make room. A request that waits keeps what it needs of the free slots from less important
+// ones behind it.
 #include "master/scheduler/scheduler.h"
 
 #include <algorithm>
@@ -17,8 +18,9 @@ using Index = std::size_t;
 
 struct Room {
   AgentId id;
-  std::vector<int> free;  ///< slot ids nobody has or is promised, descending: the lowest is taken from the back
-  int leaving = 0;        ///< slots that will come free and are not promised
+  std::vector<int>
+      free;         ///< slot ids nobody has or is promised, descending: the lowest is taken from the back
+  int leaving = 0;  ///< slots that will come free and are not promised
   std::vector<const Running*> victims;  ///< those that may be asked to leave, least important first
 };
 
@@ -86,8 +88,8 @@ void Pass::unfile(Index agent) {
 }
 
 Plan Pass::run() {
-  // Within a pass room only shrinks and later claims are weaker, so what failed once fails for all that need as much,
-  // until somebody was asked to leave (whose slots may be more than were needed).
+  // Within a pass room only shrinks and later claims are weaker, so what failed once fails for all that need
+  // as much, until somebody was asked to leave (whose slots may be more than were needed).
   int hopeless = std::numeric_limits<int>::max();
   for (const Request& request : requests_) {
     if (request.slots >= hopeless) continue;

@@ -1,4 +1,5 @@
-// Owns the JSON forms of events and of a whole search. What is written here is read back years later: only add.
+// Owns the JSON forms of events and of a whole search. What is written here is read back years later: only
+// add.
 #include <array>
 
 #include "base/json.h"
@@ -23,7 +24,8 @@ template <typename T>
 Result<T> member(const nlohmann::json& json, const char* key, bool (nlohmann::json::*is)() const noexcept) {
   auto it = json.is_object() ? json.find(key) : json.end();
   if (it == json.end() || !((*it).*is)()) {
-    return fail(Code::kDataLoss, std::string("stored search: \"") + key + "\" is missing or of the wrong type");
+    return fail(Code::kDataLoss,
+                std::string("stored search: \"") + key + "\" is missing or of the wrong type");
   }
   return it->get<T>();
 }
@@ -71,7 +73,8 @@ Result<Event> event_from_json(const nlohmann::json& json) {
 
 nlohmann::json Searcher::snapshot() const {
   nlohmann::json trials = nlohmann::json::object();
-  for (const auto& [id, closed] : trials_) trials[id.value] = closed ? reason_to_json(*closed) : nlohmann::json();
+  for (const auto& [id, closed] : trials_)
+    trials[id.value] = closed ? reason_to_json(*closed) : nlohmann::json();
   return {{"version", 1},
           {"random", {{"seed", random_.seed}, {"counter", random_.counter}}},
           {"trials", std::move(trials)},
@@ -83,10 +86,13 @@ Result<Searcher> Searcher::restore(std::shared_ptr<const expconf::ExperimentConf
                                    const nlohmann::json& snapshot) {
   TRY_ASSIGN(auto searcher, create(std::move(config)));
   TRY_ASSIGN(const auto version, member<int>(snapshot, "version", &nlohmann::json::is_number_integer));
-  if (version != 1) return fail(Code::kDataLoss, "stored search: version " + std::to_string(version) + " is unknown");
+  if (version != 1)
+    return fail(Code::kDataLoss, "stored search: version " + std::to_string(version) + " is unknown");
   TRY_ASSIGN(const auto random, member<nlohmann::json>(snapshot, "random", &nlohmann::json::is_object));
-  TRY_ASSIGN(searcher.random_.seed, member<std::uint64_t>(random, "seed", &nlohmann::json::is_number_integer));
-  TRY_ASSIGN(searcher.random_.counter, member<std::uint64_t>(random, "counter", &nlohmann::json::is_number_integer));
+  TRY_ASSIGN(searcher.random_.seed,
+             member<std::uint64_t>(random, "seed", &nlohmann::json::is_number_integer));
+  TRY_ASSIGN(searcher.random_.counter,
+             member<std::uint64_t>(random, "counter", &nlohmann::json::is_number_integer));
   TRY_ASSIGN(const auto trials, member<nlohmann::json>(snapshot, "trials", &nlohmann::json::is_object));
   for (const auto& [id, closed] : trials.items()) {
     std::optional<ExitReason> reason;

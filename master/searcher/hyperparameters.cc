@@ -27,7 +27,8 @@ nlohmann::json draw(const expconf::Hyperparameter& parameter, Random& random) {
     case Type::kLog:
       return std::pow(parameter.base, draw_double(parameter.min, parameter.max, random));
     case Type::kCategorical:
-      return parameter.values.empty() ? nlohmann::json() : parameter.values[random.below(parameter.values.size())];
+      return parameter.values.empty() ? nlohmann::json()
+                                      : parameter.values[random.below(parameter.values.size())];
     case Type::kNested:
       return sample(parameter.children, random);
   }

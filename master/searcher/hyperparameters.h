@@ -8,8 +8,8 @@
 
 namespace det::searcher {
 
-/// One value for every hyperparameter, nested ones as objects. Draws in the order of the sorted keys, at every depth, so
-/// equal (ranges, generator) give equal samples. Constants draw nothing.
+/// One value for every hyperparameter, nested ones as objects. Draws in the order of the sorted keys, at
+/// every depth, so equal (ranges, generator) give equal samples. Constants draw nothing.
 nlohmann::json sample(const expconf::HyperparameterMap& hyperparameters, Random& random);
 
 }  // namespace det::searcher

@@ -1,4 +1,5 @@
-// Owns the bookkeeping that every search method shares: which trials exist, how they closed, when the search is over.
+// Owns the bookkeeping that every search method shares: which trials exist, how they closed, when the search
+// is over.
 #include "master/searcher/searcher.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ Create MethodContext::create() {
 
 Result<std::unique_ptr<SearchMethod>> make_search_method(const expconf::SearcherConfig& config) {
   if (config.name == "single") return std::make_unique<SingleSearch>();
-  return fail(Code::kUnimplemented, "searcher.name: there is no searcher \"" + config.name + "\"; use single");
+  return fail(Code::kUnimplemented,
+              "searcher.name: there is no searcher \"" + config.name + "\"; use single");
 }
 
 Result<Searcher> Searcher::create(std::shared_ptr<const expconf::ExperimentConfig> config) {
@@ -57,8 +59,8 @@ std::vector<Action> Searcher::handle(const Event& event) {
   }
   if (open_ == 0) {
     auto all = [this](ExitReason reason) {
-      return !trials_.empty() &&
-             std::all_of(trials_.begin(), trials_.end(), [reason](auto& trial) { return trial.second == reason; });
+      return !trials_.empty() && std::all_of(trials_.begin(), trials_.end(),
+                                             [reason](auto& trial) { return trial.second == reason; });
     };
     shut_down_ = true;
     // In place: GCC 12 sees an uninitialized string in the moved-from variant.

@@ -16,7 +16,8 @@ double SingleSearch::progress(const std::map<RequestId, double>& trial_progress)
 nlohmann::json SingleSearch::snapshot() const { return nlohmann::json::object(); }
 
 Status SingleSearch::restore(const nlohmann::json& snapshot) {
-  if (!snapshot.is_object()) return fail(Code::kDataLoss, "the stored state of a single search is not an object");
+  if (!snapshot.is_object())
+    return fail(Code::kDataLoss, "the stored state of a single search is not an object");
   return {};
 }
 

@@ -32,10 +32,13 @@ struct Cluster {
   }
 
   void start() {
-    std::vector<std::string> argv{program, "--master", "127.0.0.1:" + std::to_string(port), "--data-dir",
-                                  dir.path() + "/data", "--id", "a1", "--artificial-slots", std::to_string(artificial_slots)};
+    std::vector<std::string> argv{program,      "--master",           "127.0.0.1:" + std::to_string(port),
+                                  "--data-dir", dir.path() + "/data", "--id",
+                                  "a1",         "--artificial-slots", std::to_string(artificial_slots)};
     argv.insert(argv.end(), options_.begin(), options_.end());
-    agent = need(Child::spawn({.argv = argv, .env = environment_with(environment), .err = Stream::file(dir.path() + "/agent.log")}));
+    agent = need(Child::spawn({.argv = argv,
+                               .env = environment_with(environment),
+                               .err = Stream::file(dir.path() + "/agent.log")}));
   }
   void kill_agent() {
     need(agent->signal(SIGKILL));
@@ -82,10 +85,13 @@ struct Cluster {
         if (update.allocation_id() == id && update.state() == state) return update;
       }
     }
-    FAIL("allocation " << id << " never came to state " << state << "\n" << need(read_file(dir.path() + "/agent.log")));
+    FAIL("allocation " << id << " never came to state " << state << "\n"
+                       << need(read_file(dir.path() + "/agent.log")));
     return {};
   }
-  v1::AllocationExit wait_end(const std::string& id) { return wait_state(id, State::STATE_TERMINATED).exit(); }
+  v1::AllocationExit wait_end(const std::string& id) {
+    return wait_state(id, State::STATE_TERMINATED).exit();
+  }
   /// All log lines of `id` that came so far, by number.
   std::map<std::int64_t, std::string>& log(const std::string& id) {
     for (const auto& request : master->logs.pop_batch(10'000, 0ms)) {
@@ -97,7 +103,8 @@ struct Cluster {
   }
   bool logged(const std::string& id, const std::string& text) {
     const auto& lines = log(id);
-    return std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.second.find(text) != std::string::npos; });
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const auto& line) { return line.second.find(text) != std::string::npos; });
   }
   bool wait_logged(const std::string& id, const std::string& text) {
     return wait_until([&] { return logged(id, text); }, 20s);
@@ -133,7 +140,8 @@ TEST_CASE("an agent says who it is and what it has", "[agent]") {
 
 TEST_CASE("a command runs, its log is whole before its end is told, and its exit code is kept", "[agent]") {
   Cluster cluster;
-  const std::string id = cluster.order("echo slots $DET_SLOT_IDS in $DET_CLUSTER_ID; echo 'ERROR: bad' >&2; exit 7");
+  const std::string id =
+      cluster.order("echo slots $DET_SLOT_IDS in $DET_CLUSTER_ID; echo 'ERROR: bad' >&2; exit 7");
   cluster.wait_state(id, State::STATE_RUNNING);
   const v1::AllocationExit exit = cluster.wait_end(id);
   CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);
@@ -160,7 +168,8 @@ TEST_CASE("an end is told until it is to be forgotten, then nothing is kept", "[
 
 TEST_CASE("a killed allocation was stopped, with everything it started", "[agent]") {
   Cluster cluster;
-  const std::string id = cluster.order("trap '' TERM; setsid sleep 1000 & echo up; while :; do sleep 0.05; done");
+  const std::string id =
+      cluster.order("trap '' TERM; setsid sleep 1000 & echo up; while :; do sleep 0.05; done");
   REQUIRE(cluster.wait_logged(id, "up"));
   cluster.kill(id);
   CHECK(cluster.wait_end(id).kind() == v1::AllocationExit::KIND_STOPPED);
@@ -170,7 +179,8 @@ TEST_CASE("a killed allocation was stopped, with everything it started", "[agent
 TEST_CASE("an allocation survives kill -9 of its agent, and no line of its log is lost", "[agent]") {
   Cluster cluster;
   const std::string go = cluster.dir.path() + "/go";
-  const std::string id = cluster.order("echo before; while [ ! -e " + go + " ]; do sleep 0.02; done; echo after; exit 5");
+  const std::string id =
+      cluster.order("echo before; while [ ! -e " + go + " ]; do sleep 0.02; done; echo after; exit 5");
   REQUIRE(cluster.wait_logged(id, "before"));
   cluster.kill_agent();
   REQUIRE(Cluster::alive(id));
@@ -196,7 +206,8 @@ TEST_CASE("an allocation whose supervisor was killed is lost and leaves nothing"
   Cluster cluster;
   const std::string id = cluster.order("setsid sleep 1000 & echo up; exec sleep 1000");
   REQUIRE(cluster.wait_logged(id, "up"));
-  const ProcessId supervisor = need(TaskDir(cluster.dir.path() + "/data/allocations/" + id).read_supervisor());
+  const ProcessId supervisor =
+      need(TaskDir(cluster.dir.path() + "/data/allocations/" + id).read_supervisor());
   SECTION("while the agent watches") { ::kill(supervisor.pid, SIGKILL); }
   SECTION("while no agent runs") {
     cluster.kill_agent();
@@ -267,8 +278,9 @@ TEST_CASE("an agent that is refused asks again", "[agent]") {
 
 TEST_CASE("the context is fetched once, unpacked, and its startup hook runs first", "[agent]") {
   Cluster cluster;
-  cluster.master->context = need(pack_entries({{.path = "startup-hook.sh", .content = "echo hook in $PWD\nexport FROM_HOOK=yes\n"},
-                                               {.path = "data/x.txt", .content = "content"}}));
+  cluster.master->context =
+      need(pack_entries({{.path = "startup-hook.sh", .content = "echo hook in $PWD\nexport FROM_HOOK=yes\n"},
+                         {.path = "data/x.txt", .content = "content"}}));
   const std::string first = cluster.order("cat data/x.txt; echo; echo hook said $FROM_HOOK");
   CHECK(cluster.wait_end(first).kind() == v1::AllocationExit::KIND_SUCCEEDED);
   CHECK(cluster.logged(first, "content"));
@@ -280,7 +292,8 @@ TEST_CASE("the context is fetched once, unpacked, and its startup hook runs firs
 
 TEST_CASE("a startup hook that fails fails the allocation with its code", "[agent]") {
   Cluster cluster;
-  cluster.master->context = need(pack_entries({{.path = "startup-hook.sh", .content = "(exit 9)\necho not here\n"}}));
+  cluster.master->context =
+      need(pack_entries({{.path = "startup-hook.sh", .content = "(exit 9)\necho not here\n"}}));
   const std::string id = cluster.order("echo nor here");
   const v1::AllocationExit exit = cluster.wait_end(id);
   CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);
@@ -288,7 +301,8 @@ TEST_CASE("a startup hook that fails fails the allocation with its code", "[agen
   CHECK_FALSE(cluster.logged(id, "here"));
 }
 
-TEST_CASE("a context that the master does not have, or that escapes, fails the allocation and says so", "[agent]") {
+TEST_CASE("a context that the master does not have, or that escapes, fails the allocation and says so",
+          "[agent]") {
   Cluster cluster;
   cluster.master->context = std::string(1000, 'x');
   const std::string id = cluster.order("true");
@@ -316,7 +330,8 @@ TEST_CASE("CUDA devices that answer are slots, and a task sees those of its slot
 TEST_CASE("a second agent on the same directory is refused", "[agent]") {
   Cluster cluster;
   cluster.hello();
-  const ProcessResult second = need(run_process({.argv = {cluster.program, "--data-dir", cluster.dir.path() + "/data"}}));
+  const ProcessResult second =
+      need(run_process({.argv = {cluster.program, "--data-dir", cluster.dir.path() + "/data"}}));
   CHECK(second.status == ExitStatus{1, 0});
   CHECK_THAT(second.err, Catch::Contains("another det-agent uses"));
 }
@@ -330,7 +345,8 @@ TEST_CASE("bad settings are a usage error that names them", "[agent]") {
   CHECK_THAT(need(run_process({.argv = {program, "--version"}})).out, Catch::StartsWith("det-agent "));
 }
 
-TEST_CASE("a trial class is compiled and handed to det-harness; an error ends the trial with its line", "[agent]") {
+TEST_CASE("a trial class is compiled and handed to det-harness; an error ends the trial with its line",
+          "[agent]") {
   // An installation of its own: the real agent, and a harness and a recipe that need no LibTorch.
   const TemporaryDirectory prefix = need(TemporaryDirectory::create());
   need(make_directories(prefix.path() + "/bin"));
@@ -339,10 +355,12 @@ TEST_CASE("a trial class is compiled and handed to det-harness; an error ends th
     const std::string bytes = need(read_file(DET_BUILD_DIR "/bin/" + name, 1 << 30));
     need(write_file_atomic(prefix.path() + "/bin/" + name, bytes, 0755));
   }
-  need(write_file_atomic(prefix.path() + "/bin/det-harness", "#!/bin/sh\necho \"harness $1 ${3##*/}\"\ntest -s \"${3%:*}\"\n", 0755));
-  need(write_file_atomic(prefix.path() + "/share/det/model_build.json",
-                         R"({"sdk_id":"s","compiler":"c++","cxx_flags":["-fPIC"],"include_dirs":[],"link_flags":["-shared"],)"
-                         R"("wrapper":"#include \"{module}.cpp\"\n{class} the_trial;\n"})"));
+  need(write_file_atomic(prefix.path() + "/bin/det-harness",
+                         "#!/bin/sh\necho \"harness $1 ${3##*/}\"\ntest -s \"${3%:*}\"\n", 0755));
+  need(write_file_atomic(
+      prefix.path() + "/share/det/model_build.json",
+      R"({"sdk_id":"s","compiler":"c++","cxx_flags":["-fPIC"],"include_dirs":[],"link_flags":["-shared"],)"
+      R"("wrapper":"#include \"{module}.cpp\"\n{class} the_trial;\n"})"));
   Cluster cluster;
   cluster.agent->stop(15s);
   cluster.program = prefix.path() + "/bin/det-agent";
@@ -353,7 +371,8 @@ TEST_CASE("a trial class is compiled and handed to det-harness; an error ends th
   CHECK(cluster.wait_end(good).kind() == v1::AllocationExit::KIND_SUCCEEDED);
   CHECK(cluster.logged(good, "harness --model-dir model.so:Net"));
 
-  cluster.master->context = need(pack_entries({{.path = "model_def.cpp", .content = "struct Net {};\n\nint x = y;\n"}}));
+  cluster.master->context =
+      need(pack_entries({{.path = "model_def.cpp", .content = "struct Net {};\n\nint x = y;\n"}}));
   const std::string bad = cluster.order("model_def:Net");
   const v1::AllocationExit exit = cluster.wait_end(bad);
   CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);

@@ -20,8 +20,9 @@ TEST_CASE("the sample file documents every key with its default", "[config]") {
 }
 
 TEST_CASE("flags become settings", "[config]") {
-  const Settings read = need(settings({"--master", "http://10.0.0.1:9000/", "--data-dir", "/d", "--id", "a1", "--pool",
-                                       "gpu", "--artificial-slots", "4", "--log-level", "debug", "--log-json"}));
+  const Settings read =
+      need(settings({"--master", "http://10.0.0.1:9000/", "--data-dir", "/d", "--id", "a1", "--pool", "gpu",
+                     "--artificial-slots", "4", "--log-level", "debug", "--log-json"}));
   CHECK(read.master == "10.0.0.1:9000");
   CHECK(read.data_dir == "/d");
   CHECK(read.id == "a1");
@@ -31,7 +32,9 @@ TEST_CASE("flags become settings", "[config]") {
   CHECK(read.log.level == LogLevel::kDebug);
 }
 
-TEST_CASE("the agent has a name even when none is given", "[config]") { CHECK_FALSE(need(settings({})).id.empty()); }
+TEST_CASE("the agent has a name even when none is given", "[config]") {
+  CHECK_FALSE(need(settings({})).id.empty());
+}
 
 TEST_CASE("all bad settings are named at once", "[config]") {
   const auto bad = settings({"--master", "nowhere", "--slot-type", "gpu", "--cpu-slots", "0"});

@@ -1,5 +1,5 @@
-// Owns the property test of the agent's core: thousands of random histories, with lost, late and repeated inputs, and
-// what must hold after each. A failure names its seed.
+// Owns the property test of the agent's core: thousands of random histories, with lost, late and repeated
+// inputs, and what must hold after each. A failure names its seed.
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -18,7 +18,8 @@ struct Play {
   explicit Play(std::uint64_t seed) : random{seed} {}
 
   void step(const Input& input) {
-    for (const Effect& effect : core.step(input, now)) std::visit([this](const auto& e) { perform(e); }, effect);
+    for (const Effect& effect : core.step(input, now))
+      std::visit([this](const auto& e) { perform(e); }, effect);
   }
   void perform(const Prepare& e) {
     CHECK(prepared.insert(e.id).second);
@@ -78,7 +79,9 @@ struct Play {
         if (!dropped.contains(id)) step(Start{id, nullptr});  // a run number comes once
         break;
       }
-      case 2: step(Kill{any()}); break;
+      case 2:
+        step(Kill{any()});
+        break;
       case 3:
         if (auto id = one_of(told)) {
           forgotten.insert(*id);
@@ -94,9 +97,15 @@ struct Play {
         step(Disconnected{});
         break;
       case 6:
-      case 7: finish_preparation(); break;
-      case 8: finish_launch(); break;
-      case 9: end_process(); break;
+      case 7:
+        finish_preparation();
+        break;
+      case 8:
+        finish_launch();
+        break;
+      case 9:
+        end_process();
+        break;
       case 10:
         if (auto id = any(); concluded.contains(id)) step(LogsShipped{id});
         break;
@@ -109,7 +118,8 @@ struct Play {
     auto id = one_of(preparing);
     if (!id) return step(Prepared{any(), {}});  // a late repeat
     preparing.erase(*id);
-    step(Prepared{*id, random.below(4) == 0 ? std::optional(Exit{Exit::Kind::kFailed, 1, "no"}) : std::nullopt});
+    step(Prepared{*id,
+                  random.below(4) == 0 ? std::optional(Exit{Exit::Kind::kFailed, 1, "no"}) : std::nullopt});
   }
   void finish_launch() {
     auto id = one_of(launching);

@@ -190,7 +190,8 @@ TEST_CASE("an end found beside the wish to end it was stopped", "[core]") {
   CHECK(world.said<Conclude>()->exit == Exit{Exit::Kind::kStopped, 7, "killed"});
 }
 
-TEST_CASE("a shutdown ends everything as lost, tells, and waits for the last word no longer than it must", "[core]") {
+TEST_CASE("a shutdown ends everything as lost, tells, and waits for the last word no longer than it must",
+          "[core]") {
   World world;
   world.connect().run().feed(ShutDown{});
   CHECK(world.said<Terminate>()->stop.kind == Exit::Kind::kLost);

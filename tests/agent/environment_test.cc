@@ -36,8 +36,13 @@ std::map<std::string, std::string> variables(const v1::StartAllocation& order, c
 }
 
 Surroundings around(const std::string& type, int slots) {
-  Surroundings around{.master = "h:1", .cluster_id = "c", .agent_id = "a", .cpus = 8, .workdir = "/w",
-                      .run_dir = "/r", .programs = "/p/bin"};
+  Surroundings around{.master = "h:1",
+                      .cluster_id = "c",
+                      .agent_id = "a",
+                      .cpus = 8,
+                      .workdir = "/w",
+                      .run_dir = "/r",
+                      .programs = "/p/bin"};
   for (int i = 0; i < slots; ++i) around.devices.push_back({type, "", "GPU-" + std::to_string(i)});
   return around;
 }
@@ -46,13 +51,23 @@ Surroundings around(const std::string& type, int slots) {
 
 TEST_CASE("a task finds in its environment who it is", "[environment]") {
   auto found = variables(order(), around("CPU", 2));
-  const std::map<std::string, std::string> expected{
-      {"DET_MASTER", "h:1"},          {"DET_CLUSTER_ID", "c"},     {"DET_AGENT_ID", "a"},
-      {"DET_SLOT_IDS", "[1]"},        {"DET_TASK_ID", "1.a"},      {"DET_ALLOCATION_ID", "1.a.2"},
-      {"DET_SESSION_TOKEN", "secret"}, {"DET_TASK_TYPE", "TRIAL"}, {"DET_EXPERIMENT_ID", "1"},
-      {"DET_TRIAL_ID", "5"},          {"DET_TRIAL_RUN_ID", "2"},   {"DET_TRIAL_SEED", "77"},
-      {"DET_EXPERIMENT_CONFIG", "{}"}, {"DET_HPARAMS", R"({"lr":0.1})"}, {"DET_STEPS_COMPLETED", "0"},
-      {"DET_WORKDIR", "/w"},          {"DET_RUN_DIR", "/r"}};
+  const std::map<std::string, std::string> expected{{"DET_MASTER", "h:1"},
+                                                    {"DET_CLUSTER_ID", "c"},
+                                                    {"DET_AGENT_ID", "a"},
+                                                    {"DET_SLOT_IDS", "[1]"},
+                                                    {"DET_TASK_ID", "1.a"},
+                                                    {"DET_ALLOCATION_ID", "1.a.2"},
+                                                    {"DET_SESSION_TOKEN", "secret"},
+                                                    {"DET_TASK_TYPE", "TRIAL"},
+                                                    {"DET_EXPERIMENT_ID", "1"},
+                                                    {"DET_TRIAL_ID", "5"},
+                                                    {"DET_TRIAL_RUN_ID", "2"},
+                                                    {"DET_TRIAL_SEED", "77"},
+                                                    {"DET_EXPERIMENT_CONFIG", "{}"},
+                                                    {"DET_HPARAMS", R"({"lr":0.1})"},
+                                                    {"DET_STEPS_COMPLETED", "0"},
+                                                    {"DET_WORKDIR", "/w"},
+                                                    {"DET_RUN_DIR", "/r"}};
   for (const auto& [name, value] : expected) {
     CAPTURE(name);
     CHECK(found[name] == value);

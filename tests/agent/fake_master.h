@@ -1,5 +1,5 @@
-// Owns a master for tests: a real gRPC server in this process that speaks the agent's protocol and remembers all it
-// hears. Tests give it commands and ask what it knows.
+// Owns a master for tests: a real gRPC server in this process that speaks the agent's protocol and remembers
+// all it hears. Tests give it commands and ask what it knows.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/queue.h"
+#include "base/wait.h"
 #include "det/v1/agent.grpc.pb.h"
 
 namespace det::agent {
@@ -46,12 +47,13 @@ class FakeMaster : public v1::AgentService::Service {
 
   // How it behaves.
   std::atomic<int> lease_seconds{600}, grace_seconds{1}, heartbeat_seconds{1};
-  std::atomic<int> refuse_hello{0};      ///< a gRPC code
-  std::atomic<int> refuse_logs{0};       ///< that many ShipLogs fail, after having been stored
+  std::atomic<int> refuse_hello{0};  ///< a gRPC code
+  std::atomic<int> refuse_logs{0};   ///< that many ShipLogs fail, after having been stored
   std::atomic<int> context_requests{0};
-  std::string context;                   ///< what GetContext gives; set before any order
+  std::string context;  ///< what GetContext gives; set before any order
 
-  grpc::Status Link(grpc::ServerContext* call, grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {
+  grpc::Status Link(grpc::ServerContext* call,
+                    grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_hello()) return {grpc::INVALID_ARGUMENT, "hello first"};
     const int refusal = refuse_hello;  // before the test hears of the hello and changes it
@@ -63,12 +65,16 @@ class FakeMaster : public v1::AgentService::Service {
     welcome.mutable_welcome()->set_kill_grace_seconds(grace_seconds);
     welcome.mutable_welcome()->set_cluster_id("test-cluster");
     stream->Write(welcome);
-    // One writer thread; answers to heartbeats pass through it as well.
+    // One writer thread for the newest link alone: a dying one must not take the commands for its successor.
+    const int mine = ++newest_;
+    (void)wait_until([&] { return writers_ == 0; }, std::chrono::seconds(10));
+    ++writers_;
     std::jthread writer([&](std::stop_token stop) {
-      while (!stop.stop_requested() && !call->IsCancelled()) {
-        for (const v1::AgentCommand& next : commands_.pop_batch(16, std::chrono::milliseconds(20))) stream->Write(next);
-        if (stopped_) return;
+      while (!stop.stop_requested() && !stopped_ && mine == newest_) {
+        for (const v1::AgentCommand& next : commands_.pop_batch(16, std::chrono::milliseconds(20)))
+          stream->Write(next);
       }
+      --writers_;
     });
     while (stream->Read(&message)) {
       if (message.has_update()) updates.push(v1::AllocationUpdate(message.update()));
@@ -93,7 +99,8 @@ class FakeMaster : public v1::AgentService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ShipLogs(grpc::ServerContext*, const v1::ShipLogsRequest* request, v1::ShipLogsResponse* response) override {
+  grpc::Status ShipLogs(grpc::ServerContext*, const v1::ShipLogsRequest* request,
+                        v1::ShipLogsResponse* response) override {
     logs.push(v1::ShipLogsRequest(*request));
     if (refuse_logs > 0) {
       --refuse_logs;
@@ -106,6 +113,7 @@ class FakeMaster : public v1::AgentService::Service {
  private:
   int port_ = 0;
   std::atomic<bool> stopped_{false};
+  std::atomic<int> newest_{0}, writers_{0};
   Queue<v1::AgentCommand> commands_{1000};
   std::unique_ptr<grpc::Server> server_;
 };

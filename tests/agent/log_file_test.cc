@@ -32,7 +32,8 @@ struct LogDir {
   LogWriter writer(std::int64_t limit = 1 << 20) { return need(LogWriter::open(log, shipped, limit)); }
   Lines texts(const LogPosition& position = {}) {
     Lines texts;
-    for (const LogRecord& record : need(read_log(log, position, 1000, 1 << 20)).records) texts.push_back(record.text);
+    for (const LogRecord& record : need(read_log(log, position, 1000, 1 << 20)).records)
+      texts.push_back(record.text);
     return texts;
   }
 };
@@ -53,10 +54,12 @@ TEST_CASE("bytes that are no text stay as they are", "[log]") {
 
 TEST_CASE("a line too long keeps its beginning and says how much was cut", "[log]") {
   const std::string line(1'000'000, 'x');
-  for (const auto& lines : {lines_of({line + "\nnext\n"}), lines_of({line.substr(0, 7), line.substr(7), "\n", "next"})}) {
+  for (const auto& lines :
+       {lines_of({line + "\nnext\n"}), lines_of({line.substr(0, 7), line.substr(7), "\n", "next"})}) {
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].size() <= kLineBytes);
-    CHECK_THAT(lines[0], Catch::EndsWith("x [line cut: " + std::to_string(1'000'000 - kLineBytes + 64) + " more bytes]"));
+    CHECK_THAT(lines[0], Catch::EndsWith("x [line cut: " + std::to_string(1'000'000 - kLineBytes + 64) +
+                                         " more bytes]"));
     CHECK(lines[1] == "next");
   }
 }

@@ -37,7 +37,8 @@ struct Shipping {
     return wait_until(
         [&] {
           for (const auto& request : master.logs.pop_batch(100, 0ms)) {
-            for (int i = 0; i < request.lines_size(); ++i) stored[request.first_line() + i] = request.lines(i).text();
+            for (int i = 0; i < request.lines_size(); ++i)
+              stored[request.first_line() + i] = request.lines(i).text();
           }
           return stored.size() >= count;
         },
@@ -50,6 +51,7 @@ struct Shipping {
 TEST_CASE("rank and level at a line's start become fields", "[logs]") {
   CHECK(line("plain").text() == "plain");
   CHECK(line("plain").level().empty());
+  CHECK(line("[rank=0] x").rank() == 0);
   CHECK(line("plain").time().seconds() == 1);
   CHECK(line("plain").time().nanos() == 500'000'000);
   const v1::LogLine both = line("[rank=3] WARNING: careful", LogStream::kStderr);
@@ -63,11 +65,11 @@ TEST_CASE("rank and level at a line's start become fields", "[logs]") {
 }
 
 TEST_CASE("what only looks like rank or level stays text", "[logs]") {
-  for (const char* text : {"[rank=] x", "[rank=1x] x", "[rank=-1] x", "[rank=1", "[rank=99999999999] x", "INFORMATION: x",
-                           "info: x", "the ERROR: x", ": x", ""}) {
+  for (const char* text : {"[rank=] x", "[rank=1x] x", "[rank=-1] x", "[rank=1", "[rank=99999999999] x",
+                           "INFORMATION: x", "info: x", "the ERROR: x", ": x", ""}) {
     CAPTURE(text);
     CHECK(line(text).text() == text);
-    CHECK(line(text).rank() == 0);
+    CHECK(line(text).rank() == -1);
     CHECK(line(text).level().empty());
   }
 }

@@ -25,13 +25,17 @@ struct Bench {
     write("model_def.cpp", "#include \"model.h\"\nstruct Net { int answer() { return kAnswer; } };\n");
     write("model.h", "constexpr int kAnswer = 42;\n");
   }
-  void write(const std::string& name, const std::string& text) { need(write_file_atomic(source + "/" + name, text)); }
+  void write(const std::string& name, const std::string& text) {
+    need(write_file_atomic(source + "/" + name, text));
+  }
   BuildRequest request(std::vector<std::string> flags = {"-O0", "-fPIC"}) const {
-    return {.recipe = {.sdk_id = "sdk 1",
-                       .compiler = "c++",
-                       .cxx_flags = std::move(flags),
-                       .link_flags = {"-shared"},
-                       .wrapper = "#include \"{module}.cpp\"\nextern \"C\" int answer() { return {class}().answer(); }\n"},
+    return {.recipe =
+                {.sdk_id = "sdk 1",
+                 .compiler = "c++",
+                 .cxx_flags = std::move(flags),
+                 .link_flags = {"-shared"},
+                 .wrapper =
+                     "#include \"{module}.cpp\"\nextern \"C\" int answer() { return {class}().answer(); }\n"},
             .trial = {"model_def", "Net"},
             .source_dir = source,
             .models_dir = models,
@@ -124,7 +128,8 @@ TEST_CASE("builds asked for at once are one build", "[build]") {
 
 TEST_CASE("a compiler that hangs is ended at the time-out, one that is absent is named", "[build]") {
   Bench bench;
-  need(write_file_atomic(bench.dir.path() + "/slow", "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep 1000\n", 0755));
+  need(write_file_atomic(bench.dir.path() + "/slow", "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep 1000\n",
+                         0755));
   BuildRequest slow = bench.request();
   slow.recipe.compiler = bench.dir.path() + "/slow";
   slow.timeout = 200ms;
@@ -146,7 +151,8 @@ TEST_CASE("an entrypoint module:Class is a trial, anything else is a command", "
   REQUIRE(nested);
   CHECK(nested->module == "pkg/model");
   CHECK(nested->trial_class == "ns::Trial");
-  for (const char* command : {"./train", "python3 -m x:y z", "a:b:c", ":Class", "model:", "model def:Class", ""}) {
+  for (const char* command :
+       {"./train", "python3 -m x:y z", "a:b:c", ":Class", "model:", "model def:Class", ""}) {
     CAPTURE(command);
     CHECK_FALSE(parse_trial_name(command));
   }
@@ -158,8 +164,8 @@ TEST_CASE("the cache drops what was unused longest, never what was used just now
     const std::string path = dir.path() + "/" + name;
     need(make_directories(path));
     need(write_file_atomic(path + "/data", std::string(1000, 'x')));
-    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() -
-                                               std::chrono::minutes(age_minutes));
+    std::filesystem::last_write_time(
+        path, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(age_minutes));
   };
   make("oldest", 300);
   make("older", 200);

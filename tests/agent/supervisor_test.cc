@@ -23,9 +23,11 @@ namespace {
 /// One supervised task in a directory of its own, marked so that all its processes can be found.
 struct Task {
   explicit Task(std::vector<std::string> argv, Duration grace = 500ms) {
-    TaskSpec spec{.argv = std::move(argv), .env = {mark, "PATH=/usr/bin:/bin"}, .cwd = dir.path(), .grace = grace};
+    TaskSpec spec{
+        .argv = std::move(argv), .env = {mark, "PATH=/usr/bin:/bin"}, .cwd = dir.path(), .grace = grace};
     need(at.write_spec(spec));
-    child = need(Child::spawn({.argv = {DET_BUILD_DIR "/bin/det-supervisor", dir.path()}, .new_session = true}));
+    child =
+        need(Child::spawn({.argv = {DET_BUILD_DIR "/bin/det-supervisor", dir.path()}, .new_session = true}));
   }
   ~Task() {
     if (child) child->stop(0s);
@@ -78,7 +80,8 @@ TEST_CASE("a signal is a signal", "[supervisor]") {
   }
 }
 
-TEST_CASE("a program that is absent is 127, one that may not run is 126, and the log says why", "[supervisor]") {
+TEST_CASE("a program that is absent is 127, one that may not run is 126, and the log says why",
+          "[supervisor]") {
   Task absent({"/no/such/program"});
   const TaskExit exit = absent.end();
   CHECK(exit.status == ExitStatus{127, 0});
@@ -101,9 +104,10 @@ TEST_CASE("output of both streams is kept with time, stream and every byte", "[s
 }
 
 TEST_CASE("byte by byte writes and a line of a megabyte arrive", "[supervisor]") {
-  Task task(python("import os\n"
-                   "for c in b'slow line\\n': os.write(1, bytes([c]))\n"
-                   "os.write(1, b'x' * 1000000 + b'\\nend\\n')"));
+  Task task(
+      python("import os\n"
+             "for c in b'slow line\\n': os.write(1, bytes([c]))\n"
+             "os.write(1, b'x' * 1000000 + b'\\nend\\n')"));
   task.end();
   const auto lines = task.texts();
   REQUIRE(lines.size() == 3);
@@ -113,16 +117,17 @@ TEST_CASE("byte by byte writes and a line of a megabyte arrive", "[supervisor]")
 }
 
 TEST_CASE("a daemon that leaves its session and ignores signals ends with the task", "[supervisor]") {
-  Task task(python("import os, signal, sys, time\n"
-                   "if os.fork() == 0:\n"
-                   "  os.setsid()\n"
-                   "  for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)\n"
-                   "  if os.fork() == 0:\n"
-                   "    print('daemon', flush=True)\n"
-                   "    time.sleep(1000)\n"
-                   "  os._exit(0)\n"
-                   "os.wait()\n"
-                   "sys.exit(3)\n"));
+  Task task(
+      python("import os, signal, sys, time\n"
+             "if os.fork() == 0:\n"
+             "  os.setsid()\n"
+             "  for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)\n"
+             "  if os.fork() == 0:\n"
+             "    print('daemon', flush=True)\n"
+             "    time.sleep(1000)\n"
+             "  os._exit(0)\n"
+             "os.wait()\n"
+             "sys.exit(3)\n"));
   const MonoTime begun = mono_now();
   CHECK(task.end().status == ExitStatus{3, 0});
   CHECK(mono_now() - begun < 5s);
@@ -146,7 +151,8 @@ TEST_CASE("a task that ignores SIGTERM is killed after the grace, with all its c
   CHECK(mono_now() - asked < 5s);
 }
 
-TEST_CASE("a supervisor that is killed takes the task with it; what is left can be found and killed", "[supervisor]") {
+TEST_CASE("a supervisor that is killed takes the task with it; what is left can be found and killed",
+          "[supervisor]") {
   Task task(shell("(setsid sleep 1000 &) ; echo up; sleep 1000"));
   task.wait_for_line("up");
   need(task.child->signal(SIGKILL));
@@ -182,7 +188,8 @@ TEST_CASE("who holds the output open beyond the task is not waited for", "[super
 TEST_CASE("a spec survives its file byte for byte", "[supervisor]") {
   const TemporaryDirectory dir = need(TemporaryDirectory::create());
   const TaskDir at(dir.path());
-  const TaskSpec spec{.argv = {"a b", "\xff"}, .env = {"X=\n\r=;"}, .cwd = "/x", .attaches = true, .grace = 3s};
+  const TaskSpec spec{
+      .argv = {"a b", "\xff"}, .env = {"X=\n\r=;"}, .cwd = "/x", .attaches = true, .grace = 3s};
   need(at.write_spec(spec));
   const TaskSpec back = need(at.read_spec());
   CHECK(back.argv == spec.argv);

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "base/wait.h"
 
 namespace det {
@@ -23,11 +24,12 @@ ProcessOptions program(const std::string& directory) {
           .err = Stream::inherit()};
 }
 
+/// The digest of the final state: the program's last line.
 std::string run_to_end(const std::string& directory) {
   const ProcessResult result = run_process(program(directory)).value();
   INFO(result.err);
   REQUIRE(result.ok());
-  return result.out;
+  return split(trim(result.out), '\n').back();
 }
 
 /// Key → values; a repeat must be equal to the first. A line cut by the kill is left out.

@@ -74,11 +74,14 @@ void Checker::check_run(const char* what, TrialId trial, RunNumber run) {
 void Checker::appended(const core::Write& write) {
   if (auto* trial = std::get_if<core::PutTrial>(&write)) {
     RunNumber& newest = appended_run_[trial->row.id];
-    if (trial->row.run < newest) fail(name(trial->row.id) + " falls back to run " + std::to_string(trial->row.run));
+    if (trial->row.run < newest)
+      fail(name(trial->row.id) + " falls back to run " + std::to_string(trial->row.run));
     newest = trial->row.run;
   }
-  if (auto* row = std::get_if<core::InsertValidation>(&write)) check_run("a validation", row->trial, row->run);
-  if (auto* row = std::get_if<core::InsertCheckpoint>(&write)) check_run("a checkpoint", row->trial, row->run);
+  if (auto* row = std::get_if<core::InsertValidation>(&write))
+    check_run("a validation", row->trial, row->run);
+  if (auto* row = std::get_if<core::InsertCheckpoint>(&write))
+    check_run("a checkpoint", row->trial, row->run);
   auto* event = std::get_if<core::AppendSearcherEvent>(&write);
   if (!event) return;
   auto& log = events_[event->experiment];
@@ -109,7 +112,8 @@ void Checker::check_search(const core::Core& core) {
 
 void Checker::disk_changed(const MemoryDisk& disk) {
   for (const auto& [id, experiment] : disk.experiments) {
-    if (auto it = ended_experiments_.find(id); it != ended_experiments_.end() && it->second != experiment.state) {
+    if (auto it = ended_experiments_.find(id);
+        it != ended_experiments_.end() && it->second != experiment.state) {
       fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
            std::string(core::state_name(experiment.state)));
     }
@@ -126,7 +130,8 @@ void Checker::disk_changed(const MemoryDisk& disk) {
            std::to_string(trial.latest_steps));
     }
     latest_steps_[id] = trial.latest_steps;
-    if (!trial.latest_checkpoint.empty() && !disk.checkpoints.contains(CheckpointId(trial.latest_checkpoint))) {
+    if (!trial.latest_checkpoint.empty() &&
+        !disk.checkpoints.contains(CheckpointId(trial.latest_checkpoint))) {
       fail(name(id) + " resumes from a checkpoint that has no row");
     }
   }
@@ -136,7 +141,8 @@ void Checker::sent(const core::Send& send, const MemoryDisk& disk) {
   if (auto* start = std::get_if<core::StartAllocation>(&send)) {
     auto row = disk.allocations.find(start->allocation.id);
     auto trial = disk.trials.find(start->trial.id);
-    if (row == disk.allocations.end() || trial == disk.trials.end() || trial->second.run < start->allocation.run) {
+    if (row == disk.allocations.end() || trial == disk.trials.end() ||
+        trial->second.run < start->allocation.run) {
       fail(start->allocation.id.value + " is started before that is durable");
     }
   } else if (auto* forgotten = std::get_if<core::AllocationForgotten>(&send)) {
@@ -166,11 +172,13 @@ void Checker::acked_validation(TrialId trial, RunNumber run, std::int64_t steps,
     auto it = disk.validations.find({trial, r, steps});
     if (it != disk.validations.end() && (r == run || !it->second.archived)) return;
   }
-  fail("the validation of " + name(trial) + " at " + std::to_string(steps) + " was acknowledged and is not there");
+  fail("the validation of " + name(trial) + " at " + std::to_string(steps) +
+       " was acknowledged and is not there");
 }
 
 void Checker::acked_checkpoint(const CheckpointId& uuid, const MemoryDisk& disk) {
-  if (!disk.checkpoints.contains(uuid)) fail("checkpoint " + uuid.value + " was acknowledged and is not there");
+  if (!disk.checkpoints.contains(uuid))
+    fail("checkpoint " + uuid.value + " was acknowledged and is not there");
 }
 
 void Checker::at_end(const MemoryDisk& disk) {
@@ -191,7 +199,8 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
   for (const auto& [id, trial] : disk.trials) {
     if (trial.experiment != experiment.id) continue;
     if (!core::is_terminal(trial.state)) return fail(name(id) + " never ends");
-    const std::string is = name(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
+    const std::string is =
+        name(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
     const int failed = failures(id);
     if (trial.restarts > failed) fail(is + " with more restarts than failures");
     if (trial.state == core::State::kCompleted && !job.invalid_hp) {
@@ -202,7 +211,8 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     if (trial.state != experiment.state) fail(is + " unlike its experiment");
     if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
     if (trial.state == core::State::kError && failed <= job.config->max_restarts) {
-      fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(job.config->max_restarts + 1));
+      fail(is + " after " + std::to_string(failed) + " failures of " +
+           std::to_string(job.config->max_restarts + 1));
     }
   }
 }

@@ -1,5 +1,5 @@
-// Owns the outside view: what processes really did, what was acknowledged, what became durable; and the verdict on it.
-// Knows nothing of the core's own bookkeeping beyond its read access.
+// Owns the outside view: what processes really did, what was acknowledged, what became durable; and the
+// verdict on it. Knows nothing of the core's own bookkeeping beyond its read access.
 #pragma once
 
 #include <map>

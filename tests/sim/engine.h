@@ -1,5 +1,5 @@
-// Owns the simulated time: events in order of (time, order of asking), one generator for every choice, and the trace.
-// Same seed, same trace.
+// Owns the simulated time: events in order of (time, order of asking), one generator for every choice, and
+// the trace. Same seed, same trace.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,7 @@ class Pipe {
   void close() { *open_ = false; }
   /// Nothing arrives for `duration`; then all of it does.
   void stall(Duration duration);
+
  private:
   Engine* engine_;
   MonoTime last_;

@@ -1,5 +1,6 @@
-// Owns the simulated agent's rules: hold until told to forget, answer everything with the state, obey the lease. The
-// lease counts from when a heartbeat was SENT that the master answered: an answer that was long on the way renews little.
+// Owns the simulated agent's rules: hold until told to forget, answer everything with the state, obey the
+// lease. The lease counts from when a heartbeat was SENT that the master answered: an answer that was long on
+// the way renews little.
 #include "tests/sim/machine.h"
 
 #include <algorithm>
@@ -17,8 +18,13 @@ using core::ExitKind;
 
 Machine::Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name,
                  std::string instance, int slots)
-    : engine_(engine), master_(master), checker_(checker), plan_(plan), name_(std::move(name)),
-      instance_(std::move(instance)), slots_(slots) {}
+    : engine_(engine),
+      master_(master),
+      checker_(checker),
+      plan_(plan),
+      name_(std::move(name)),
+      instance_(std::move(instance)),
+      slots_(slots) {}
 
 void Machine::start() {
   agent_up_ = true;
@@ -175,9 +181,10 @@ void Machine::begin(const core::StartAllocation& start) {
   const AllocationId id = start.allocation.id;
   if (!held_.contains(id)) {
     held_[id].start = start;
-    engine_.after(engine_.between(milliseconds(50), seconds(4)), [self = shared_from_this(), id, life = agent_life_] {
-      if (life == self->agent_life_) self->pulled(id);
-    });
+    engine_.after(engine_.between(milliseconds(50), seconds(4)),
+                  [self = shared_from_this(), id, life = agent_life_] {
+                    if (life == self->agent_life_) self->pulled(id);
+                  });
   }
   tell(id);
 }

@@ -1,5 +1,5 @@
-// Owns a simulated machine with an agent: what it holds survives the agent's restarts, its processes outlive the agent,
-// and when it has not heard from the master for a lease it ends them itself.
+// Owns a simulated machine with an agent: what it holds survives the agent's restarts, its processes outlive
+// the agent, and when it has not heard from the master for a lease it ends them itself.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace det::sim {
 class Machine : public std::enable_shared_from_this<Machine> {
  public:
   /// `instance` tells machines with the same agent name apart.
-  Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name, std::string instance,
-          int slots);
+  Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name,
+          std::string instance, int slots);
 
   void start();
 

@@ -190,7 +190,8 @@ void Master::close_agent(const AgentId& agent, std::uint64_t session) {
   submit(core::AgentDisconnected{agent, session});
 }
 
-void Master::open_harness(const AllocationId& allocation, std::uint64_t session, std::function<void()> preempt) {
+void Master::open_harness(const AllocationId& allocation, std::uint64_t session,
+                          std::function<void()> preempt) {
   // A late attach of a session given up meanwhile must not hide the one in use.
   auto& link = harness_links_[allocation];
   if (link.first <= session) link = {session, std::move(preempt)};

@@ -1,5 +1,5 @@
-// Owns the simulated master: the real core over the memory store, behind a loop like master/loop's, and the edges where
-// agents, harnesses and users connect. It can crash at any point between two events.
+// Owns the simulated master: the real core over the memory store, behind a loop like master/loop's, and the
+// edges where agents, harnesses and users connect. It can crash at any point between two events.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,8 @@ class Master {
   /// For this long nothing becomes durable.
   void stall_store(Duration duration);
 
-  /// Dropped when the master is down. `answer` is called when all that follows is durable; never after a crash.
+  /// Dropped when the master is down. `answer` is called when all that follows is durable; never after a
+  /// crash.
   void submit(core::Input input, std::function<void(Answer)> answer = nullptr);
 
   // The agents' edge. A session lives until it is closed here or the master crashes.

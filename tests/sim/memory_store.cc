@@ -20,7 +20,9 @@ struct Apply {
   void operator()(const core::AppendSearcherEvent& write) {
     disk.searcher_events[write.experiment].emplace(write.number, write.event);
   }
-  void operator()(const core::PutSearcherSnapshot& write) { disk.searcher_snapshots[write.experiment] = write; }
+  void operator()(const core::PutSearcherSnapshot& write) {
+    disk.searcher_snapshots[write.experiment] = write;
+  }
   void operator()(const core::InsertValidation& write) {
     disk.validations.emplace(MemoryDisk::ValidationKey{write.trial, write.run, write.steps_completed},
                              MemoryDisk::Validation{write});

@@ -1,5 +1,5 @@
-// Owns a store that lives in memory: the rows as tables, and the crash contract of master/db/store.h with every choice
-// (what became durable, what a crash keeps) in the hands of the test.
+// Owns a store that lives in memory: the rows as tables, and the crash contract of master/db/store.h with
+// every choice (what became durable, what a crash keeps) in the hands of the test.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +49,8 @@ class MemoryStore final : public db::Store {
   std::size_t pending() const { return pending_.size(); }
   /// The oldest `groups` of the pending ones reach the disk, and are reported.
   void make_durable(std::size_t groups);
-  /// The machine stops: the oldest `kept` pending groups reach the disk without a report, the rest is lost. The store is
-  /// then of no more use.
+  /// The machine stops: the oldest `kept` pending groups reach the disk without a report, the rest is lost.
+  /// The store is then of no more use.
   void crash(std::size_t kept);
 
  private:

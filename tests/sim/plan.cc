@@ -22,7 +22,8 @@ struct Dice {
   int weight(int percent, int most) { return chance(percent) ? static_cast<int>(between(1, most)) : 0; }
 };
 
-std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const RequestId& id, int most_slots) {
+std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const RequestId& id,
+                                                             int most_slots) {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   config->name = id.value;
   config->experiment_seed = static_cast<std::uint32_t>(dice.random.next());
@@ -116,7 +117,8 @@ Plan draw_plan(std::uint64_t seed, core::Mutant mutant, LoopMutant loop_mutant) 
 
   const auto machines = dice.between(1, 3);
   for (std::int64_t i = 0; i < machines; ++i) {
-    plan.machines.push_back({AgentId("agent" + std::to_string(i)), static_cast<int>(dice.between(1, 4)), i == 0});
+    plan.machines.push_back(
+        {AgentId("agent" + std::to_string(i)), static_cast<int>(dice.between(1, 4)), i == 0});
   }
   const auto jobs = dice.between(1, 5);
   for (std::int64_t i = 0; i < jobs; ++i) {
@@ -128,14 +130,19 @@ Plan draw_plan(std::uint64_t seed, core::Mutant mutant, LoopMutant loop_mutant) 
 
 std::string describe(const Plan& plan) {
   auto secs = [](Duration d) { return std::to_string(d.count() / 1000000) + "s"; };
-  std::string text = "seed " + std::to_string(plan.seed) + ": faults every " + secs(plan.faults.every) + " until " +
-                     secs(plan.faults.until) + "\n";
+  std::string text = "seed " + std::to_string(plan.seed) + ": faults every " + secs(plan.faults.every) +
+                     " until " + secs(plan.faults.until) + "\n";
   const Faults& f = plan.faults;
-  const std::pair<const char*, int> weights[] = {
-      {"master_crash", f.master_crash}, {"link_cut", f.link_cut},             {"link_stall", f.link_stall},
-      {"agent_restart", f.agent_restart}, {"machine_reboot", f.machine_reboot}, {"machine_death", f.machine_death},
-      {"harness_cut", f.harness_cut},   {"process_crash", f.process_crash},   {"impostor", f.impostor},
-      {"slow_store", f.slow_store}};
+  const std::pair<const char*, int> weights[] = {{"master_crash", f.master_crash},
+                                                 {"link_cut", f.link_cut},
+                                                 {"link_stall", f.link_stall},
+                                                 {"agent_restart", f.agent_restart},
+                                                 {"machine_reboot", f.machine_reboot},
+                                                 {"machine_death", f.machine_death},
+                                                 {"harness_cut", f.harness_cut},
+                                                 {"process_crash", f.process_crash},
+                                                 {"impostor", f.impostor},
+                                                 {"slow_store", f.slow_store}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }
@@ -144,20 +151,22 @@ std::string describe(const Plan& plan) {
             (machine.immortal ? "\n" : ", may die\n");
   }
   for (const Job& job : plan.jobs) {
-    text += "  " + job.id.value + ": at " + secs(job.submit) + (job.activate ? "" : " (paused)") + ", " +
-            std::to_string(job.total) + " steps, slots " + std::to_string(job.config->resources.slots_per_trial) +
-            ", priority " + std::to_string(job.config->resources.priority) + ", max_restarts " +
-            std::to_string(job.config->max_restarts) + ", validates every " + std::to_string(job.validate_every) +
-            ", checkpoints every " + std::to_string(job.checkpoint_every);
-    if (job.failures) text += ", fails " + std::to_string(job.failures) + "x at " + std::to_string(job.fail_at);
+    text +=
+        "  " + job.id.value + ": at " + secs(job.submit) + (job.activate ? "" : " (paused)") + ", " +
+        std::to_string(job.total) + " steps, slots " + std::to_string(job.config->resources.slots_per_trial) +
+        ", priority " + std::to_string(job.config->resources.priority) + ", max_restarts " +
+        std::to_string(job.config->max_restarts) + ", validates every " + std::to_string(job.validate_every) +
+        ", checkpoints every " + std::to_string(job.checkpoint_every);
+    if (job.failures)
+      text += ", fails " + std::to_string(job.failures) + "x at " + std::to_string(job.fail_at);
     if (job.ignores_preemption) text += ", ignores pre-emption";
     if (job.nan) text += ", NaN";
     if (job.hangs) text += ", hangs";
     if (job.invalid_hp) text += ", invalid hp";
     for (const Job::Action& action : job.actions) {
       static constexpr const char* kNames[] = {"activate", "pause", "cancel", "kill"};
-      text += std::string(", ") + kNames[static_cast<int>(action.action)] + (action.trial ? " trial" : "") + "@" +
-              secs(action.at);
+      text += std::string(", ") + kNames[static_cast<int>(action.action)] + (action.trial ? " trial" : "") +
+              "@" + secs(action.at);
     }
     text += "\n";
   }

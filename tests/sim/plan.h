@@ -1,5 +1,5 @@
-// Owns what one seed stands for: machines, jobs, users' actions and faults, drawn before the run so that a failure can be
-// read without running it again.
+// Owns what one seed stands for: machines, jobs, users' actions and faults, drawn before the run so that a
+// failure can be read without running it again.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Job {
   std::int64_t fail_at = 0;  ///< its first `failures` runs to come this far exit 1
   int failures = 0;
   bool ignores_preemption = false;
-  bool nan = false;          ///< every second metric is NaN
+  bool nan = false;  ///< every second metric is NaN
   bool invalid_hp = false;
   bool hangs = false;  ///< at the end of its steps; only where a user will end it
   std::vector<Action> actions;
@@ -52,8 +52,8 @@ struct MachinePlan {
 
 /// Weights; 0 switches a kind of fault off for the whole run.
 struct Faults {
-  int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0, machine_death = 0,
-      harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0;
+  int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0,
+      machine_death = 0, harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0;
   Duration every{};  ///< mean time between faults
   Duration until{};  ///< then everything must finish
 };
@@ -72,7 +72,8 @@ Plan draw_plan(std::uint64_t seed, core::Mutant mutant = core::Mutant::kNone,
                LoopMutant loop_mutant = LoopMutant::kNone);
 std::string describe(const Plan& plan);
 
-/// The metric that the program of a trial reports: a function of (seed, steps), so that a repeat is recognized.
+/// The metric that the program of a trial reports: a function of (seed, steps), so that a repeat is
+/// recognized.
 double metric_of(const Job& job, std::uint32_t trial_seed, std::int64_t steps);
 
 }  // namespace det::sim

@@ -1,5 +1,5 @@
-// Owns the behavior of the simulated harness. Its reporter is the contract of the real one: in order, each until
-// acknowledged, everything again after a reconnect.
+// Owns the behavior of the simulated harness. Its reporter is the contract of the real one: in order, each
+// until acknowledged, everything again after a reconnect.
 #include "tests/sim/process.h"
 
 #include <algorithm>
@@ -9,10 +9,15 @@ namespace det::sim {
 
 using core::ExitKind;
 
-Process::Process(Engine& engine, Master& master, Checker& checker, const Job& job, core::StartAllocation start,
-                 ProcessTruth truth, OnExit on_exit)
-    : engine_(engine), master_(master), checker_(checker), job_(job), start_(std::move(start)),
-      truth_(std::move(truth)), on_exit_(std::move(on_exit)) {}
+Process::Process(Engine& engine, Master& master, Checker& checker, const Job& job,
+                 core::StartAllocation start, ProcessTruth truth, OnExit on_exit)
+    : engine_(engine),
+      master_(master),
+      checker_(checker),
+      job_(job),
+      start_(std::move(start)),
+      truth_(std::move(truth)),
+      on_exit_(std::move(on_exit)) {}
 
 void Process::after(Duration delay, std::function<void()> what) {
   engine_.after(delay, [self = shared_from_this(), what = std::move(what)] {
@@ -70,7 +75,8 @@ void Process::watch() {
 void Process::cut() {
   engine_.trace("harness " + start_.allocation.id.value + " is cut off");
   master_.close_harness(start_.allocation.id, session_number_);
-  if (engine_.chance(50)) session_->up.close();  // else the master goes on hearing it, and nobody hears the master
+  if (engine_.chance(50))
+    session_->up.close();  // else the master goes on hearing it, and nobody hears the master
   session_->down.close();
 }
 
@@ -81,12 +87,14 @@ void Process::report(core::Input input) {
 
 void Process::send(const std::shared_ptr<Session>& session, const Report& report) {
   if (unacked_.size() == 1) last_heard_ = engine_.now();
-  session->up.send([self = shared_from_this(), session, report] {
-    if (session->life != self->master_.life()) return;
-    self->master_.submit(report.input, [self, session, number = report.number](Answer answer) {
-      session->down.send([self, number, answer] { self->acknowledged(number, answer); });
-    });
-  }, minutes(1));
+  session->up.send(
+      [self = shared_from_this(), session, report] {
+        if (session->life != self->master_.life()) return;
+        self->master_.submit(report.input, [self, session, number = report.number](Answer answer) {
+          session->down.send([self, number, answer] { self->acknowledged(number, answer); });
+        });
+      },
+      minutes(1));
 }
 
 void Process::acknowledged(std::uint64_t number, const Answer& answer) {
@@ -106,7 +114,8 @@ void Process::acknowledged(std::uint64_t number, const Answer& answer) {
 
 void Process::check_ack(const core::Input& input) {
   if (auto* validation = std::get_if<core::ReportValidation>(&input)) {
-    checker_.acked_validation(validation->trial, validation->run, validation->steps_completed, master_.disk());
+    checker_.acked_validation(validation->trial, validation->run, validation->steps_completed,
+                              master_.disk());
   } else if (auto* checkpoint = std::get_if<core::ReportCheckpoint>(&input)) {
     checker_.acked_checkpoint(checkpoint->uuid, master_.disk());
   }
@@ -138,8 +147,8 @@ void Process::work() {
                                     WallTime{engine_.now().micros}});
     }
     if (steps_ % job_.checkpoint_every == 0 || steps_ == job_.total) save();
-    report(core::ReportProgress{0, trial.id, run, static_cast<double>(steps_) / static_cast<double>(job_.total),
-                                steps_});
+    report(core::ReportProgress{0, trial.id, run,
+                                static_cast<double>(steps_) / static_cast<double>(job_.total), steps_});
   }
   if (steps_ >= job_.total && job_.hangs) return train();
   if (steps_ >= job_.total) {
@@ -157,8 +166,9 @@ void Process::work() {
 
 void Process::save() {
   saved_ = steps_;
-  report(core::ReportCheckpoint{0, start_.trial.id, start_.allocation.run, CheckpointId(engine_.random().uuid()),
-                                steps_, "{}", "{}", WallTime{engine_.now().micros}});
+  report(core::ReportCheckpoint{0, start_.trial.id, start_.allocation.run,
+                                CheckpointId(engine_.random().uuid()), steps_, "{}", "{}",
+                                WallTime{engine_.now().micros}});
 }
 
 void Process::leave() {
@@ -167,7 +177,8 @@ void Process::leave() {
 }
 
 void Process::terminate(Duration grace) {
-  after(engine_.between(Duration(0), grace), [this] { exit(ExitKind::kStopped, 143, "killed by signal 15"); });
+  after(engine_.between(Duration(0), grace),
+        [this] { exit(ExitKind::kStopped, 143, "killed by signal 15"); });
 }
 
 void Process::crash() {
@@ -184,7 +195,8 @@ void Process::vanish() {
 
 void Process::exit(ExitKind kind, int code, const std::string& message) {
   if (!alive_) return;
-  engine_.trace("process " + start_.allocation.id.value + " exits at " + std::to_string(steps_) + ": " + message);
+  engine_.trace("process " + start_.allocation.id.value + " exits at " + std::to_string(steps_) + ": " +
+                message);
   vanish();
   on_exit_({kind, code, message});
 }

@@ -1,4 +1,5 @@
-// Owns a simulated harness: one process of one run that trains, reports in order until acknowledged, and leaves when asked.
+// Owns a simulated harness: one process of one run that trains, reports in order until acknowledged, and
+// leaves when asked.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,5 @@
-// Owns the simulator's place among the tests: seeds that must pass, repeatability, and the mutants that must be caught.
+// Owns the simulator's place among the tests: seeds that must pass, repeatability, and the mutants that must
+// be caught.
 #include <catch2/catch.hpp>
 #include <string>
 #include <utility>

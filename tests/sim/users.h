@@ -1,4 +1,5 @@
-// Owns the simulated users: each submits one job and does what its plan says, repeating every request until answered.
+// Owns the simulated users: each submits one job and does what its plan says, repeating every request until
+// answered.
 #pragma once
 
 #include <memory>

@@ -43,7 +43,7 @@ class World {
   Engine engine_;
   Checker checker_;
   Master master_;
-  std::vector<std::shared_ptr<Machine>> machines_;   ///< of the plan, in its order
+  std::vector<std::shared_ptr<Machine>> machines_;  ///< of the plan, in its order
   std::vector<std::shared_ptr<Machine>> impostors_;
   std::vector<std::shared_ptr<User>> users_;
   bool over_ = false;
@@ -72,7 +72,8 @@ Outcome World::run() {
 }
 
 bool World::over() const {
-  if (faulty() || !master_.up() || checker_.any_process() || !master_.core()->allocations().empty()) return false;
+  if (faulty() || !master_.up() || checker_.any_process() || !master_.core()->allocations().empty())
+    return false;
   for (const auto& user : users_) {
     if (!user->submitted()) return false;
   }

@@ -1,4 +1,5 @@
-// Owns one simulation: wires plan, master, machines and users together, injects the faults, and says how it went.
+// Owns one simulation: wires plan, master, machines and users together, injects the faults, and says how it
+// went.
 #pragma once
 
 #include <cstdint>

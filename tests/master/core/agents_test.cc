@@ -40,7 +40,8 @@ TEST_CASE("an exit while the agent was away is an exit") {
   bench.submit(bench.config());
   bench.update(kTrial, AllocationState::kRunning);
   bench.disconnect("a1");
-  bench.connect("a1", 1, {held(bench, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"})});
+  bench.connect("a1", 1,
+                {held(bench, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"})});
   CHECK(bench.sends<AllocationForgotten>().size() == 1);
   CHECK(bench.trial(kTrial).state == State::kCompleted);
 }
@@ -93,7 +94,8 @@ TEST_CASE("an exit is counted once") {
   bench.submit(bench.config(1, 5));
   const AllocationId id = bench.live(kTrial)->id;
   const Exit exit{ExitKind::kFailed, 1, "exit code 1"};
-  for (int i = 0; i < 3; ++i) bench.step(AllocationUpdated{AgentId("a1"), 1, {id, AllocationState::kTerminated, exit}});
+  for (int i = 0; i < 3; ++i)
+    bench.step(AllocationUpdated{AgentId("a1"), 1, {id, AllocationState::kTerminated, exit}});
   CHECK(bench.trial(kTrial).restarts == 1);
   CHECK(bench.sends<AllocationForgotten>().size() == 1);
 }

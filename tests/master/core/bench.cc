@@ -55,7 +55,8 @@ std::shared_ptr<expconf::ExperimentConfig> Bench::config(int slots, int max_rest
   return config;
 }
 
-ExperimentId Bench::submit(std::shared_ptr<const expconf::ExperimentConfig> config, const std::string& request) {
+ExperimentId Bench::submit(std::shared_ptr<const expconf::ExperimentConfig> config,
+                           const std::string& request) {
   SubmitExperiment input;
   input.request_id = RequestId(request.empty() ? "request" + std::to_string(next_request_++) : request);
   input.config = std::move(config);
@@ -68,7 +69,8 @@ std::optional<Result<ReplyValue>> Bench::act(ExperimentId id, ExperimentAction a
   return step(ActOnExperiment{0, id, action});
 }
 
-std::optional<Result<ReplyValue>> Bench::connect(const std::string& agent, int slots, std::vector<HeldAllocation> held,
+std::optional<Result<ReplyValue>> Bench::connect(const std::string& agent, int slots,
+                                                 std::vector<HeldAllocation> held,
                                                  const std::string& instance) {
   AgentConnected input;
   input.agent = AgentId(agent);
@@ -82,7 +84,9 @@ std::optional<Result<ReplyValue>> Bench::connect(const std::string& agent, int s
   return reply;
 }
 
-void Bench::disconnect(const std::string& agent) { step(AgentDisconnected{AgentId(agent), sessions_[agent]}); }
+void Bench::disconnect(const std::string& agent) {
+  step(AgentDisconnected{AgentId(agent), sessions_[agent]});
+}
 
 const Allocation* Bench::live(TrialId id) const {
   for (const auto& [name, allocation] : core_->allocations()) {
@@ -102,13 +106,17 @@ void Bench::exit(TrialId trial, ExitKind kind) {
   update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"});
 }
 
-Result<ReplyValue> Bench::attach(TrialId trial, RunNumber run) { return *step(HarnessAttached{0, trial, run}); }
+Result<ReplyValue> Bench::attach(TrialId trial, RunNumber run) {
+  return *step(HarnessAttached{0, trial, run});
+}
 
-Result<ReplyValue> Bench::validate(TrialId trial, RunNumber run, std::int64_t steps, std::optional<double> metric) {
+Result<ReplyValue> Bench::validate(TrialId trial, RunNumber run, std::int64_t steps,
+                                   std::optional<double> metric) {
   return *step(ReportValidation{0, trial, run, steps, "{}", metric, wall_});
 }
 
-Result<ReplyValue> Bench::checkpoint(TrialId trial, RunNumber run, std::int64_t steps, const std::string& uuid) {
+Result<ReplyValue> Bench::checkpoint(TrialId trial, RunNumber run, std::int64_t steps,
+                                     const std::string& uuid) {
   return *step(ReportCheckpoint{0, trial, run, CheckpointId(uuid), steps, "{}", "{}", wall_});
 }
 

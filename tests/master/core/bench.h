@@ -1,5 +1,5 @@
-// Owns the bench on which core tests stand: a core over a store in memory, a clock moved by hand, and short words for
-// what users, agents and harnesses do. After every step the invariants must hold.
+// Owns the bench on which core tests stand: a core over a store in memory, a clock moved by hand, and short
+// words for what users, agents and harnesses do. After every step the invariants must hold.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,13 @@ class Bench {
   /// A new core from what is stored, with another monotonic clock.
   void restart();
 
-  std::shared_ptr<expconf::ExperimentConfig> config(int slots = 1, int max_restarts = 2, int priority = 42) const;
-  ExperimentId submit(std::shared_ptr<const expconf::ExperimentConfig> config, const std::string& request = "");
+  std::shared_ptr<expconf::ExperimentConfig> config(int slots = 1, int max_restarts = 2,
+                                                    int priority = 42) const;
+  ExperimentId submit(std::shared_ptr<const expconf::ExperimentConfig> config,
+                      const std::string& request = "");
   std::optional<Result<ReplyValue>> act(ExperimentId id, ExperimentAction action);
-  std::optional<Result<ReplyValue>> connect(const std::string& agent, int slots, std::vector<HeldAllocation> held = {},
+  std::optional<Result<ReplyValue>> connect(const std::string& agent, int slots,
+                                            std::vector<HeldAllocation> held = {},
                                             const std::string& instance = "");
   void disconnect(const std::string& agent);
   /// The agent of the trial's allocation reports.

@@ -12,7 +12,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::string> searcher_events(const Bench& bench) {
   std::vector<std::string> events;
-  for (const auto& [number, event] : bench.disk().searcher_events.at(ExperimentId(1))) events.push_back(event);
+  for (const auto& [number, event] : bench.disk().searcher_events.at(ExperimentId(1)))
+    events.push_back(event);
   return events;
 }
 

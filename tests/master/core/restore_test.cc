@@ -39,8 +39,9 @@ TEST_CASE("an acknowledged pre-emption is remembered over a restart") {
   bench.act(id, ExperimentAction::kPause);
   REQUIRE(*bench.step(AcknowledgePreemption{0, kTrial, 1}));
   bench.restart();
-  bench.connect("a1", 1,
-                {{bench.live(kTrial)->id, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"}}});
+  bench.connect(
+      "a1", 1,
+      {{bench.live(kTrial)->id, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"}}});
   CHECK(bench.trial(kTrial).state == State::kPaused);
 }
 

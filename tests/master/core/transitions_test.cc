@@ -1,15 +1,15 @@
 // Owns the tests of the tables of states.
+#include "master/core/transitions.h"
+
 #include <catch2/catch.hpp>
 #include <vector>
-
-#include "master/core/transitions.h"
 
 namespace det::core {
 namespace {
 
-const std::vector<State> kAll = {State::kActive,          State::kPaused,        State::kStoppingCompleted,
+const std::vector<State> kAll = {State::kActive,           State::kPaused,         State::kStoppingCompleted,
                                  State::kStoppingCanceled, State::kStoppingKilled, State::kStoppingError,
-                                 State::kCompleted,       State::kCanceled,      State::kError};
+                                 State::kCompleted,        State::kCanceled,       State::kError};
 
 TEST_CASE("an end is the end") {
   for (State from : kAll) {

@@ -4,8 +4,10 @@
 //   agent <id> <slots> [away]
 //   running <allocation> on <agent> slots <a,b> priority <p> submitted <t> [leaving] [fixed]
 //   request <trial> slots <n> [priority <p>] [submitted <t>]
-//   start <trial> on <agent> [slots <a,b>]         what is expected, in order; a case without any expects nothing
-//   preempt <allocation>
+//   start <trial> on <agent> [slots <a,b>]         what is expected, in order; a case without any expects
+//   nothing preempt <allocation>
+#include "master/scheduler/scheduler.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -16,7 +18,6 @@
 #include <string>
 
 #include "base/random.h"
-#include "master/scheduler/scheduler.h"
 
 namespace det::scheduler {
 namespace {
@@ -144,7 +145,11 @@ Snapshot random_snapshot(Random& random) {
         ++slot;
         continue;
       }
-      Running running{AllocationId("r" + std::to_string(id)), claim(id), agent.id, {}, random.below(5) != 0,
+      Running running{AllocationId("r" + std::to_string(id)),
+                      claim(id),
+                      agent.id,
+                      {},
+                      random.below(5) != 0,
                       random.below(4) == 0};
       ++id;
       for (std::size_t i = 0; i < size; ++i) {

@@ -1,5 +1,7 @@
-// Owns the tests of the search: decisions recorded once must come out the same for ever (golden/), also when the
-// search is stored and restored between any two events.
+// Owns the tests of the search: decisions recorded once must come out the same for ever (golden/), also when
+// the search is stored and restored between any two events.
+#include "master/searcher/searcher.h"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
@@ -9,7 +11,6 @@
 
 #include "base/json.h"
 #include "master/searcher/hyperparameters.h"
-#include "master/searcher/searcher.h"
 
 namespace det::searcher {
 namespace {
@@ -64,7 +65,8 @@ nlohmann::json show(const std::vector<Action>& actions) {
       // The logarithmic range goes through pow, whose last bit is the C library's.
       nlohmann::json hparams = create->hparams;
       if (hparams.contains("rate")) hparams["rate"] = std::round(hparams["rate"].get<double>() * 1e9) / 1e9;
-      all.push_back({{"create", create->request_id.value}, {"seed", create->trial_seed}, {"hparams", hparams}});
+      all.push_back(
+          {{"create", create->request_id.value}, {"seed", create->trial_seed}, {"hparams", hparams}});
     } else if (auto* stop = std::get_if<Stop>(&action)) {
       all.push_back({{"stop", stop->request_id.value}});
     } else {
@@ -75,7 +77,9 @@ nlohmann::json show(const std::vector<Action>& actions) {
   return all;
 }
 
-RequestId first_trial(const std::vector<Action>& actions) { return std::get<Create>(actions.at(0)).request_id; }
+RequestId first_trial(const std::vector<Action>& actions) {
+  return std::get<Create>(actions.at(0)).request_id;
+}
 
 TEST_CASE("a recorded history is decided the same way again, restored anywhere") {
   std::ifstream file(DET_SOURCE_DIR "/tests/master/searcher/golden/single.history");
@@ -174,7 +178,8 @@ TEST_CASE("events survive their stored form, NaN and infinities too") {
     CHECK(again.steps_completed == 300);
     CHECK((std::isnan(metric) ? std::isnan(again.metric) : again.metric == metric));
   }
-  for (auto reason : {ExitReason::kCompleted, ExitReason::kErrored, ExitReason::kCanceled, ExitReason::kInvalidHp}) {
+  for (auto reason :
+       {ExitReason::kCompleted, ExitReason::kErrored, ExitReason::kCanceled, ExitReason::kInvalidHp}) {
     auto read = event_from_json(to_json(Exited{RequestId("r"), reason}));
     REQUIRE(read);
     CHECK(std::get<Exited>(*read).reason == reason);
