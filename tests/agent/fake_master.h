@@ -52,7 +52,7 @@ class FakeMaster : public v1::AgentService::Service {
   std::atomic<int> context_requests{0};
   std::string context;  ///< what GetContext gives; set before any order
 
-  grpc::Status Link(grpc::ServerContext* call,
+  grpc::Status Link(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_hello()) return {grpc::INVALID_ARGUMENT, "hello first"};
