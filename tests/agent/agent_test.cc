@@ -28,7 +28,7 @@ struct Cluster {
   explicit Cluster(std::vector<std::string> options = {}) : options_(std::move(options)) { start(); }
   ~Cluster() {
     if (agent) agent->stop(0s);
-    CHECK(kill_with_environment("DET_CLUSTER_ID=test-cluster", 10s));
+    CHECK(kill_with_environment("DET_CLUSTER_ID=" + cluster_id, 10s));
   }
 
   void start() {
@@ -39,6 +39,10 @@ struct Cluster {
     agent = need(Child::spawn({.argv = argv,
                                .env = environment_with(environment),
                                .err = Stream::file(dir.path() + "/agent.log")}));
+  }
+  void restart_master() {
+    master = std::make_unique<FakeMaster>(port);
+    master->cluster_id = cluster_id;
   }
   void kill_agent() {
     need(agent->signal(SIGKILL));
@@ -113,6 +117,7 @@ struct Cluster {
 
   std::unique_ptr<FakeMaster> master = std::make_unique<FakeMaster>();
   int port = master->port();
+  const std::string cluster_id = master->cluster_id;
   TemporaryDirectory dir = need(TemporaryDirectory::create());
   int artificial_slots = 2;
   std::vector<std::string> environment;  ///< changes, for the next start
@@ -147,7 +152,7 @@ TEST_CASE("a command runs, its log is whole before its end is told, and its exit
   CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);
   CHECK(exit.code() == 7);
   CHECK(exit.message() == "exit code 7");
-  CHECK(cluster.logged(id, "slots [0] in test-cluster"));
+  CHECK(cluster.logged(id, "slots [0] in " + cluster.cluster_id));
   CHECK(cluster.logged(id, "bad"));
   const std::string listed = cluster.order("exit 0", true);
   CHECK(cluster.wait_end(listed).kind() == v1::AllocationExit::KIND_SUCCEEDED);
@@ -223,9 +228,8 @@ TEST_CASE("an allocation does not notice that the master is away for less than t
   const std::string go = cluster.dir.path() + "/go";
   const std::string id = cluster.order("echo up; while [ ! -e " + go + " ]; do sleep 0.02; done; echo after");
   REQUIRE(cluster.wait_logged(id, "up"));
-  const int port = cluster.port;
   cluster.master.reset();
-  cluster.master = std::make_unique<FakeMaster>(port);
+  cluster.restart_master();
   const v1::Hello hello = cluster.hello();
   REQUIRE(hello.held_size() == 1);
   CHECK(hello.held(0).allocation_id() == id);
@@ -238,16 +242,15 @@ TEST_CASE("cut off for longer than the lease, an agent ends what runs", "[agent]
   Cluster cluster;
   cluster.master->lease_seconds = 1;
   cluster.master->stop();
-  const int port = cluster.port;
   cluster.master.reset();
-  cluster.master = std::make_unique<FakeMaster>(port);
+  cluster.restart_master();
   cluster.master->lease_seconds = 1;
   cluster.hello();
   const std::string id = cluster.order("echo up; exec sleep 1000");
   REQUIRE(cluster.wait_logged(id, "up"));
   cluster.master.reset();
   CHECK(wait_until([&] { return !Cluster::alive(id); }, 20s));
-  cluster.master = std::make_unique<FakeMaster>(port);
+  cluster.restart_master();
   const v1::AllocationExit exit = cluster.wait_end(id);
   CHECK(exit.kind() == v1::AllocationExit::KIND_STOPPED);
   CHECK_THAT(exit.message(), Catch::Contains("heard nothing from the master"));

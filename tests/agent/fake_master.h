@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/queue.h"
+#include "base/secret.h"
 #include "base/wait.h"
 #include "det/v1/agent.grpc.pb.h"
 
@@ -50,12 +51,16 @@ class FakeMaster : public v1::AgentService::Service {
   std::atomic<int> refuse_hello{0};  ///< a gRPC code
   std::atomic<int> refuse_logs{0};   ///< that many ShipLogs fail, after having been stored
   std::atomic<int> context_requests{0};
-  std::string context;  ///< what GetContext gives; set before any order
+  std::string cluster_id = "test-" + uuid4();  ///< of no other test, whatever runs beside it
+  std::string context;                         ///< what GetContext gives; set before any order
 
   grpc::Status Link(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_hello()) return {grpc::INVALID_ARGUMENT, "hello first"};
+    // Before the test hears of this link: the one before it must not take the commands that follow.
+    const int mine = ++newest_;
+    (void)wait_until([&] { return writers_ == 0; }, std::chrono::seconds(10));
     const int refusal = refuse_hello;  // before the test hears of the hello and changes it
     hellos.push(v1::Hello(message.hello()));
     if (refusal != 0) return {static_cast<grpc::StatusCode>(refusal), "refused for the test"};
@@ -63,11 +68,9 @@ class FakeMaster : public v1::AgentService::Service {
     welcome.mutable_welcome()->set_heartbeat_seconds(heartbeat_seconds);
     welcome.mutable_welcome()->set_lease_seconds(lease_seconds);
     welcome.mutable_welcome()->set_kill_grace_seconds(grace_seconds);
-    welcome.mutable_welcome()->set_cluster_id("test-cluster");
+    welcome.mutable_welcome()->set_cluster_id(cluster_id);
     stream->Write(welcome);
-    // One writer thread for the newest link alone: a dying one must not take the commands for its successor.
-    const int mine = ++newest_;
-    (void)wait_until([&] { return writers_ == 0; }, std::chrono::seconds(10));
+    // One writer thread, of the newest link.
     ++writers_;
     std::jthread writer([&](std::stop_token stop) {
       while (!stop.stop_requested() && !stopped_ && mine == newest_) {

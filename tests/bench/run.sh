@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# Owns running the benchmarks: tests/bench/run.sh [NAME...]   Builds the preset `bench`, runs the programs bench_NAME (all
-# without a name), and prints `name value unit bound ok|short`, a line a figure. Exit code 1 when a figure is short.
+# Owns running the benchmarks: tests/bench/run.sh [NAME...]   (all without a name). Prints `name value unit bound ok|short`,
+# a line a figure; exit code 1 when a figure is short.
+#   trainer  the trainer beside the same loop by hand, alternating in one process; the MNIST loader
+#   latency  `det experiment create` to the first training step beside a cold start by hand, on real processes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+names=("$@")
+[ $# -gt 0 ] || names=(trainer latency)
 cmake --preset bench >&2
-targets=$(ninja -C build/bench -t targets all | sed -n 's|^\(bench/bench_[a-z_]*\):.*|\1|p')
-wanted=()
-for target in $targets; do
-  name=${target#bench/bench_}
-  if [ $# -eq 0 ] || [[ " $* " == *" $name "* ]]; then wanted+=("$target"); fi
-done
-if [ "${#wanted[@]}" -eq 0 ]; then echo "no such benchmark: $*" >&2; exit 2; fi
-ninja -C build/bench -j1 "${wanted[@]}" >&2
 status=0
-for target in "${wanted[@]}"; do
+for name in "${names[@]}"; do
+  case "$name" in
+    trainer) targets=(bench_trainer) command=(build/bench/bench/bench_trainer) ;;
+    latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
+    *) echo "no such benchmark: $name (there are: trainer, latency)" >&2; exit 2 ;;
+  esac
+  cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do
     echo "$line"
     if [[ $line == *" short" ]]; then status=1; fi
-  done < <("build/bench/$target")
+  done < <("${command[@]}")
 done
 exit $status
