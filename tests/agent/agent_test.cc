@@ -40,9 +40,9 @@ struct Cluster {
                                .env = environment_with(environment),
                                .err = Stream::file(dir.path() + "/agent.log")}));
   }
-  void restart_master() {
-    master = std::make_unique<FakeMaster>(port);
-    master->cluster_id = cluster_id;
+  void restart_master(int lease = 600) {
+    master.reset();
+    master = std::make_unique<FakeMaster>(port, cluster_id, lease);
   }
   void kill_agent() {
     need(agent->signal(SIGKILL));
@@ -228,7 +228,6 @@ TEST_CASE("an allocation does not notice that the master is away for less than t
   const std::string go = cluster.dir.path() + "/go";
   const std::string id = cluster.order("echo up; while [ ! -e " + go + " ]; do sleep 0.02; done; echo after");
   REQUIRE(cluster.wait_logged(id, "up"));
-  cluster.master.reset();
   cluster.restart_master();
   const v1::Hello hello = cluster.hello();
   REQUIRE(hello.held_size() == 1);
@@ -240,11 +239,7 @@ TEST_CASE("an allocation does not notice that the master is away for less than t
 
 TEST_CASE("cut off for longer than the lease, an agent ends what runs", "[agent]") {
   Cluster cluster;
-  cluster.master->lease_seconds = 1;
-  cluster.master->stop();
-  cluster.master.reset();
-  cluster.restart_master();
-  cluster.master->lease_seconds = 1;
+  cluster.restart_master(1);
   cluster.hello();
   const std::string id = cluster.order("echo up; exec sleep 1000");
   REQUIRE(cluster.wait_logged(id, "up"));

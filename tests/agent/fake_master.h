@@ -22,7 +22,8 @@ namespace det::agent {
 class FakeMaster : public v1::AgentService::Service {
  public:
   /// Port 0: any free one.
-  explicit FakeMaster(int port = 0) {
+  explicit FakeMaster(int port = 0, std::string id = "test-" + uuid4(), int lease = 600)
+      : cluster_id(std::move(id)), lease_seconds(lease) {
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
@@ -41,18 +42,20 @@ class FakeMaster : public v1::AgentService::Service {
   }
   void command(v1::AgentCommand command) { commands_.push(std::move(command)); }
 
+  const std::string cluster_id;  ///< of no other test, whatever runs beside it
+  const int lease_seconds;
+
   // What has been heard. Each list is taken by one reader.
   Queue<v1::Hello> hellos{1000};
   Queue<v1::AllocationUpdate> updates{100'000};
   Queue<v1::ShipLogsRequest> logs{100'000};
 
   // How it behaves.
-  std::atomic<int> lease_seconds{600}, grace_seconds{1}, heartbeat_seconds{1};
+  std::atomic<int> grace_seconds{1}, heartbeat_seconds{1};
   std::atomic<int> refuse_hello{0};  ///< a gRPC code
   std::atomic<int> refuse_logs{0};   ///< that many ShipLogs fail, after having been stored
   std::atomic<int> context_requests{0};
-  std::string cluster_id = "test-" + uuid4();  ///< of no other test, whatever runs beside it
-  std::string context;                         ///< what GetContext gives; set before any order
+  std::string context;  ///< what GetContext gives; set before any order
 
   grpc::Status Link(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {

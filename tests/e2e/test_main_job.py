@@ -183,6 +183,7 @@ class MainJob(unittest.TestCase):
             id = self.cluster.create(HERE / "fixtures" / "tiny", tiny(20000))
             self.cluster.wait_state(id, "COMPLETED", timeout=240)
             trial = self.cluster.trial_id(id)
+            self.check_metrics(trial, 20000)
             MainJob.undisturbed = (self.cluster.metrics(trial, "training"), self.cluster.metrics(trial, "validation"))
         return MainJob.undisturbed
 
@@ -220,17 +221,20 @@ class MainJob(unittest.TestCase):
         self.check_equals_reference(trial)
 
     def test_a_master_killed_with_9_loses_nothing_and_restarts_no_trial(self):
-        kills = 20 if os.environ.get("DET_TEST_LONG") == "1" else 3
-        id, trial = self.start_tiny()
-        for _ in range(kills):
-            if self.cluster.experiment(id)["state"] == "STATE_COMPLETED":
-                break
-            self.cluster.kill_master()
-            self.cluster.start_master()
-        self.cluster.wait_state(id, "COMPLETED", timeout=180)
-        described = self.cluster.trial(trial)
-        self.assertEqual((described["restarts"], described["run"]), (0, 1))
-        self.check_equals_reference(trial)
+        wanted, kills = (20 if os.environ.get("DET_TEST_LONG") == "1" else 3), 0
+        while kills < wanted:
+            id, trial = self.start_tiny()
+            while kills < wanted and self.experiment_runs(id):
+                self.cluster.kill_master()
+                kills += 1
+                self.cluster.start_master()
+            self.cluster.wait_state(id, "COMPLETED", timeout=180)
+            described = self.cluster.trial(trial)
+            self.assertEqual((described["restarts"], described["run"]), (0, 1))
+            self.check_equals_reference(trial)
+
+    def experiment_runs(self, id):
+        return self.cluster.experiment(id)["state"] == "STATE_RUNNING"
 
     def test_a_master_that_is_stopped_leaves_no_process_and_comes_back(self):
         self.assertEqual(self.cluster.stop_master(), 0)
