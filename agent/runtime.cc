@@ -16,13 +16,15 @@ namespace {
 
 constexpr Duration kCleanup = std::chrono::minutes(1);
 
-std::string mark_of(const AllocationId& id) { return "DET_ALLOCATION_ID=" + id.value; }
+/// What every process of an allocation inherits. The directory, not the allocation's id: two clusters on one machine
+/// whose experiments share a seed have equal ids.
+std::string mark_of(const TaskDir& dir) { return "DET_RUN_DIR=" + dir.path(); }
 
 /// Our environment less what belongs to the agent, with the mark by which leftovers are found.
-std::vector<std::string> supervisor_environment(const AllocationId& id) {
+std::vector<std::string> supervisor_environment(const TaskDir& dir) {
   std::vector<std::string> lines = process_environment();
   std::erase_if(lines, [](const std::string& line) { return line.starts_with("DET_"); });
-  lines.push_back(mark_of(id));
+  lines.push_back(mark_of(dir));
   return lines;
 }
 
@@ -62,7 +64,7 @@ Result<Phase> Runtime::launch(const AllocationId& id) {
   TRY_ASSIGN(const TaskDir dir, data_.allocation(id));
   TRY_ASSIGN(const TaskSpec spec, dir.read_spec());
   TRY_ASSIGN(Child child, Child::spawn({.argv = {supervisor_, dir.path()},
-                                        .env = supervisor_environment(id),
+                                        .env = supervisor_environment(dir),
                                         .cwd = dir.path(),
                                         .err = Stream::file(dir.path() + "/supervisor.err"),
                                         .new_session = true}));
@@ -116,7 +118,7 @@ Exit conclude_end(const AllocationId& id, const TaskDir& dir) {
     if (exit->status.ok() && exit->message.empty()) return {Exit::Kind::kSucceeded, 0, "exit code 0"};
     return {Exit::Kind::kFailed, code, exit->message.empty() ? to_string(exit->status) : exit->message};
   }
-  if (!kill_with_environment(mark_of(id), kCleanup)) {
+  if (!kill_with_environment(mark_of(dir), kCleanup)) {
     log::error("processes of an allocation cannot be killed", {{"allocation", id}});
   }
   return {Exit::Kind::kLost, 0, "its supervisor was killed"};
