@@ -88,7 +88,7 @@ start_master() {
       echo "master: $(master_url)"
       return
     fi
-    if tail -n 3 "$state/det-master.log" | grep -q 'in use'; then
+    if tail -n 3 "$state/det-master.log" | grep -q 'is taken by'; then
       echo "master: port $try is taken"
       continue
     fi
@@ -142,8 +142,8 @@ result() {
   local uuid
   uuid=$(echo "$described" | jq -r '.latestCheckpointUuid // empty')
   [ -n "$uuid" ] && "$bin/det" -m "$(master_url)" checkpoint describe "$uuid" --json | jq -r '"checkpoint:  " + .storagePath'
-  if "$bin/det" -m "$(master_url)" trial logs "$trial" | grep -q 'generated digits'; then
-    echo "data:        GENERATED DIGITS, not MNIST: no data directory was given and no mirror could be reached"
+  if "$bin/det" -m "$(master_url)" trial logs "$trial" | grep -q 'drawn by the example'; then
+    echo "data:        DIGITS DRAWN BY THE EXAMPLE, not MNIST: no data directory was given and no mirror could be reached"
   fi
 }
 
