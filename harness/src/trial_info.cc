@@ -50,7 +50,8 @@ Result<std::string> storage_directory(const Json& config) {
   if (type == "directory") return text_at(config, "checkpoint_storage.container_path");
   if (type == "shared_fs") {
     const std::filesystem::path host = text_at(config, "checkpoint_storage.host_path");
-    return (host / text_at(config, "checkpoint_storage.storage_path")).string();
+    const std::string below = text_at(config, "checkpoint_storage.storage_path");
+    return below.empty() ? host.string() : (host / below).string();
   }
   return fail(Code::kUnimplemented, "checkpoint_storage.type: \"" + type +
                                         "\" cannot be written by this harness; use shared_fs or directory");
