@@ -312,6 +312,11 @@ Status Child::signal_group(int number) {
   return ::kill(-pid_, number) == 0 || errno == ESRCH ? Status{} : fail_errno("kill");
 }
 
+bool Child::ended() const {
+  pollfd end{pidfd_.get(), POLLIN, 0};
+  return status_.has_value() || ::poll(&end, 1, 0) > 0;
+}
+
 std::optional<ExitStatus> Child::wait(Duration timeout) {
   if (status_ || pid_ < 0) return status_;
   const MonoTime deadline = mono_now() + timeout;

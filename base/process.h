@@ -80,6 +80,8 @@ class Child {
   Status signal(int number);
   /// To the child's whole process group.
   Status signal_group(int number);
+  /// Whether it has ended, leaving it unreaped: its group may still be signalled.
+  bool ended() const;
   /// The end of the child, waiting up to `timeout`; nothing when it still runs. Repeatable.
   std::optional<ExitStatus> wait(Duration timeout);
   /// SIGTERM to the group, after `grace` SIGKILL; returns how the child ended.

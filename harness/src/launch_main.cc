@@ -56,7 +56,7 @@ class Relay {
  public:
   Relay(det::UniqueFd from, int to, std::string prefix) : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
   int fd() const { return from_.get(); }
-  /// Reads what is there; closes at the end.
+  /// Reads what is there, waiting for some unless the descriptor does not block; closes at the end.
   void pump() {
     char buffer[1 << 16];
     const ssize_t got = ::read(from_.get(), buffer, sizeof buffer);
@@ -129,6 +129,8 @@ void stop_all(Ranks& ranks) {
 int verdict(Ranks& ranks) {
   std::size_t ended = 0;
   for (det::Child& child : ranks.children) {
+    // What a rank leaves behind goes with it, while the group's number is still ours.
+    if (child.ended()) (void)child.signal_group(SIGKILL);
     const auto status = child.wait(det::Duration(0));
     if (!status) continue;
     if (!status->ok()) return status->shell_code();
@@ -156,7 +158,9 @@ int supervise(Ranks& ranks, int signals) {
     code = verdict(ranks);
   }
   stop_all(ranks);
+  // What is in the pipes is still passed on; a process that left its group and holds them open is not waited for.
   for (Relay& relay : ranks.relays) {
+    if (relay.fd() >= 0) ::fcntl(relay.fd(), F_SETFL, O_NONBLOCK);
     while (relay.fd() >= 0) relay.pump();
   }
   return code;

@@ -1,6 +1,7 @@
 // det-launch starts ranks with torchrun's variables, and one dead rank ends all with its code.
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
 
 #include "base/process.h"
 #include "base/text.h"
@@ -39,6 +40,21 @@ TEST_CASE("a signal to the launcher reaches the ranks") {
   while (out.find("up\n") == std::string::npos && (got = ::read(child.out().get(), buffer, sizeof buffer)) > 0) out.append(buffer, got);
   (void)child.signal(SIGTERM);
   CHECK(child.wait(std::chrono::seconds(20)).value().code == 3);
+}
+
+TEST_CASE("what a rank leaves behind does not outlive it") {
+  // The leftover ignores SIGTERM and holds the output open.
+  const auto result = launch({"sh", "-c", "(trap '' TERM; exec sleep 300) & echo $!; exit 4"});
+  CHECK(result.status.code == 4);
+  const std::string pid = result.out.substr(result.out.find(' ') + 1, result.out.find('\n') - result.out.find(' ') - 1);
+  CHECK_FALSE(std::filesystem::exists("/proc/" + pid + "/cwd/."));
+}
+
+TEST_CASE("a process that left its group is not waited for") {
+  const auto result = launch({"sh", "-c", "setsid sh -c 'sleep 15' & echo up; exit 4"});
+  CHECK_FALSE(result.timed_out);
+  CHECK(result.status.code == 4);
+  CHECK(result.out == "[rank=0] up\n");
 }
 
 TEST_CASE("a last line without an end is not lost") {
