@@ -44,6 +44,7 @@ Type optimizations_type() {
        defaulted("average_training_metrics", boolean(), true),
        defaulted("gradient_compression", boolean(), false), optional("grad_updates_size_file", text()),
        defaulted("mixed_precision", choice({"O0", "O1", "O2", "O3"}), "O0"),
+       defaulted("precision", choice({"fp32", "bf16", "fp16"}), "fp32"),
        defaulted("tensor_fusion_threshold", whole(0), 64), defaulted("tensor_fusion_cycle_time", whole(0), 1),
        defaulted("auto_tune_tensor_fusion", boolean(), false)});
 }

@@ -62,6 +62,48 @@ Type integrations_type() {
                                 required("dataset", free_map(), "project, repo, commit, branch, token")}))});
 }
 
+bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+/// `exact`, or a map. Exact: the same bits on any number of slots that divides the virtual shards.
+Type reproducibility_type(std::int64_t seed) {
+  constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
+  static const Type mode = choice({"fast", "exact"});
+  const Type map = table(
+      {defaulted("experiment_seed", whole(0, kMostSeed), seed & kMostSeed), defaulted("mode", mode, "fast"),
+       defaulted("virtual_shards", whole(1, 1024), 4)},
+      [](Reader& reader, const YamlNode& node, const std::string& path, Json& resolved) {
+        const Json shards = resolved["virtual_shards"];
+        if (shards.is_null() || power_of_two(shards.get<std::int64_t>())) return;
+        reader.problem(value_or_map(node, "virtual_shards"), child(path, "virtual_shards"), "E-CFG-RANGE",
+                       "must be a power of two: 1, 2, 4, 8, …");
+      });
+  return [map](Reader& reader, const YamlNode& node, const std::string& path) {
+    if (node.is_map()) return map(reader, node, path);
+    if (node.kind == YamlNode::Kind::kNull) return map(reader, node, path);
+    const Json word = mode(reader, node, path);
+    YamlNode empty = node;
+    empty.kind = YamlNode::Kind::kMap;
+    Json resolved = map(reader, empty, path);
+    if (resolved.is_object()) resolved["mode"] = word;
+    return resolved;
+  };
+}
+
+/// Exact training deals virtual shards to slots, the same number to each.
+void check_exact(Reader& reader, const YamlNode& map, const Json& resolved) {
+  const Json exact = resolved.value("reproducibility", Json()), resources = resolved.value("resources", Json());
+  if (!exact.is_object() || !resources.is_object() || exact.value("mode", Json()) != "exact") return;
+  const Json shards = exact.value("virtual_shards", Json()), slots = resources.value("slots_per_trial", Json());
+  if (!shards.is_number_integer() || !slots.is_number_integer()) return;
+  const auto count = slots.get<std::int64_t>();
+  if (count <= 1 || (power_of_two(count) && count <= shards.get<std::int64_t>())) return;
+  const YamlNode* section = map.find("resources");
+  reader.problem(section != nullptr ? value_or_map(*section, "slots_per_trial") : map, "resources.slots_per_trial",
+                 "E-CFG-CONFLICT",
+                 "reproducibility is exact over " + shards.dump() +
+                     " virtual shards: use a power of two up to that, or raise reproducibility.virtual_shards");
+}
+
 Type cluster_manager_type(const char* arguments) {
   return table({optional("slots_per_node", whole(1)), optional("gpu_type", text()),
                 defaulted(arguments, list_of(text({.min = 1})), Json::array())});
@@ -77,6 +119,7 @@ void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
 
 void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Json& resolved) {
   check_place(reader, map, resolved);
+  check_exact(reader, map, resolved);
   if (!resolved.contains("batches_per_step")) return;
   // The oldest spelling: one step is this many batches, for max_steps and for the reports.
   const Json step = resolved["batches_per_step"];
@@ -94,7 +137,7 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
 }  // namespace
 
 Type top_level(const Defaults& defaults) {
-  constexpr std::int64_t kMostSeed = (1LL << 31) - 1, kMostSeconds = 1LL << 31;
+  constexpr std::int64_t kMostSeconds = 1LL << 31;
   const Json never = {{"batches", 0}};
   const std::string name = defaults.name.empty() ? "Experiment" : defaults.name;
   return table(
@@ -117,8 +160,7 @@ Type top_level(const Defaults& defaults) {
        defaulted("perform_initial_validation", boolean(), false), defaulted("records_per_epoch", whole(0), 0),
        defaulted("scheduling_unit", whole(1, 1'000'000'000), 100),
        optional("batches_per_step", whole(1, 1'000'000'000)),
-       section("reproducibility", table({defaulted("experiment_seed", whole(0, kMostSeed),
-                                                   defaults.experiment_seed & kMostSeed)})),
+       section("reproducibility", reproducibility_type(defaults.experiment_seed)),
        section("profiling", profiling_type()), section("optimizations", optimizations_type()),
        defaulted("log_policies", log_policies_type(), Json::array()),
        section("retention_policy", table({optional("log_retention_days", whole(-1, 32767))})),
