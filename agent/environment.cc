@@ -16,11 +16,11 @@ bool is_variable_name(const std::string& name) {
          name.find_first_not_of(kRest) == std::string::npos;
 }
 
-/// Threads that the allocation's slots are worth.
+/// Threads that one slot is worth: a trial runs a process a slot.
 int thread_count(const v1::StartAllocation& order, const Surroundings& around) {
   const int slots = static_cast<int>(around.devices.size());
   if (slots == 0 || order.slots_size() == 0 || around.devices[0].type == "ARTIFICIAL") return 1;
-  return std::max(1, around.cpus * order.slots_size() / slots);
+  return std::max(1, around.cpus / slots);
 }
 
 std::string visible_cuda(const v1::StartAllocation& order, const Surroundings& around) {

@@ -81,14 +81,14 @@ TEST_CASE("a task finds in its environment who it is", "[environment]") {
   CHECK(found["DET_STEPS_COMPLETED"] == "400");
 }
 
-TEST_CASE("threads follow the slots", "[environment]") {
+TEST_CASE("threads are those of one slot", "[environment]") {
   CHECK(variables(order(), around("CPU", 1))["OMP_NUM_THREADS"] == "8");
   CHECK(variables(order(), around("CPU", 2))["OPENBLAS_NUM_THREADS"] == "4");
   CHECK(variables(order(), around("CPU", 100))["OMP_NUM_THREADS"] == "1");
   CHECK(variables(order(), around("ARTIFICIAL", 2))["OMP_NUM_THREADS"] == "1");
   auto two = order();
   two.add_slots(0);
-  CHECK(variables(two, around("CPU", 4))["OMP_NUM_THREADS"] == "4");
+  CHECK(variables(two, around("CPU", 4))["OMP_NUM_THREADS"] == "2");
 }
 
 TEST_CASE("a task sees the CUDA devices of its slots and no other", "[environment]") {
