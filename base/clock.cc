@@ -43,6 +43,11 @@ MonoTime mono_now() {
   return {std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()).count()};
 }
 
+std::int64_t mono_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 std::string to_rfc3339(WallTime time) {
   using namespace std::chrono;
   const sys_time<Duration> point{Duration(time.micros)};

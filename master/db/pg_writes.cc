@@ -159,9 +159,10 @@ Statement statement_for(const core::Write& write) {
           [](const core::InsertValidation& w) { return insert_validation(w); },
           [](const core::InsertCheckpoint& w) { return insert_checkpoint(w); },
           [](const core::ArchiveMetrics& w) {
+            // The system profiler's rows are keyed by the time, not by steps: they happened whatever run follows.
             return Statement{
                 "UPDATE metrics SET archived = true WHERE trial_id = $1 AND steps_completed > $2"
-                " AND NOT archived",
+                " AND NOT archived AND grp NOT IN ('gpu', 'cpu', 'memory', 'disk', 'network')",
                 Params(w.trial, w.beyond)};
           },
           [](const core::AppendTaskLog& w) {

@@ -107,6 +107,23 @@ TEST_CASE("a new run leaves no visible row of the old one beyond its checkpoint,
   CHECK(database.number("SELECT count(*) FROM metrics WHERE run = 2 AND NOT archived") == 1);
 }
 
+TEST_CASE("what the machine did stays visible when a new run starts from an earlier step") {
+  const Database database;
+  RunningStore store(open_store(database));
+  create_trial(store);
+  db::BulkWriter bulk({.connect = database.connect()});
+  auto of_group = [](const char* group) {
+    db::MetricRow metrics = row(1'700'000'000);
+    metrics.group = group;
+    return metrics;
+  };
+  CHECK(send(bulk, 1, {of_group("cpu"), of_group("gpu"), of_group("training"), of_group("mine")}));
+  store.store().append({core::ArchiveMetrics{TrialId(1), 10}, core::PutTrial{plain_trial(1, 1, 2)}});
+  REQUIRE(store.wait_durable(2));
+  CHECK(database.number("SELECT count(*) FROM metrics WHERE NOT archived AND grp IN ('cpu', 'gpu')") == 2);
+  CHECK(database.number("SELECT count(*) FROM metrics WHERE NOT archived") == 2);
+}
+
 TEST_CASE("what is acknowledged while sessions are killed is there, once") {
   const Database database;
   RunningStore store(open_store(database));
