@@ -40,7 +40,7 @@ std::string fetch(const std::string& url, const std::string& partial, const std:
 
 }  // namespace
 
-// Declared in det/data.h, which this file does not include: it needs no LibTorch.
+// Declared in det/datasets.h, which this file does not include: it needs no LibTorch.
 bool download(const std::string& path, const std::vector<std::string>& mirrors, const std::string& sha256) {
   if (content_digest(path) == sha256) return true;
   const std::filesystem::path target(path);

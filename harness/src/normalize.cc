@@ -1,18 +1,26 @@
-// Owns the inner loop of image loading.
+// Owns the inner loops of image loading.
 #include "normalize.h"
 
-// Compiled for several instruction sets, of which the machine's best is taken when the library is loaded; without fused
-// multiply-add, which would round differently.
-#if defined(__x86_64__) && !defined(__clang__)
-#define DET_EVERY_MACHINE __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3", "fp-contract=off")))
-#else
-#define DET_EVERY_MACHINE
-#endif
+#include "every_machine.h"
 
 namespace det {
 
 DET_EVERY_MACHINE void normalize(const std::uint8_t* bytes, float* out, std::size_t count, float scale, float shift) {
   for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i]) * scale + shift;
+}
+
+DET_EVERY_MACHINE void bytes_to_unit(const std::uint8_t* bytes, std::size_t stride, float* out, std::size_t count) {
+  if (stride == 3) {  // known to the compiler, it becomes shuffles
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i * 3]) / 255.0f;
+  } else if (stride == 1) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i]) / 255.0f;
+  } else {
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i * stride]) / 255.0f;
+  }
+}
+
+DET_EVERY_MACHINE void standardize(const float* values, float* out, std::size_t count, float mean, float stddev) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = (values[i] - mean) / stddev;
 }
 
 }  // namespace det

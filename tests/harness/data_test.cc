@@ -1,172 +1,129 @@
-// Loaders give the same batches from any position, datasets refuse what does not fit, windows average by records.
-#include <torch/torch.h>
-#include <zlib.h>
-
-// After LibTorch, whose logging has a CHECK of its own.
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <thread>
-
-#include "base/clock.h"
-#include "base/digest.h"
-#include "base/files.h"
-#include "batch_stream.h"
+// Loaders name all that is wrong with them; datasets read record by record; sources with an order of their own.
 #include "det/data.h"
-#include "window.h"
+
+#include <torch/types.h>
+
+#include <catch2/catch.hpp>
+
+#include "det/datasets.h"
 
 namespace det {
 namespace {
 
-/// Records are their own numbers; slow enough to be worth a thread when `slow`.
 class Numbers : public Dataset {
  public:
-  Numbers(std::int64_t count, bool slow) : count_(count), slow_(slow) {}
+  explicit Numbers(std::int64_t count) : count_(count) {}
   std::int64_t size() const override { return count_; }
-  Batch get_batch(const std::vector<std::int64_t>& indices) const override {
-    if (fail_at_ >= 0 && indices.front() == fail_at_) throw std::runtime_error("record " + std::to_string(fail_at_));
-    torch::Tensor data = torch::tensor(indices);
-    // Busy, not asleep: the stream measures.
-    for (const MonoTime end = mono_now() + std::chrono::milliseconds(2); slow_ && mono_now() < end;) {
-    }
-    return {data, {}, {}};
-  }
-  std::int64_t fail_at_ = -1;
+  Batch get_batch(const std::vector<std::int64_t>& indices) const override { return torch::tensor(indices); }
 
  private:
   std::int64_t count_;
-  bool slow_;
 };
 
-std::vector<std::int64_t> values(const torch::Tensor& tensor) {
+std::vector<std::int64_t> values(const Batch& batch) {
+  const torch::Tensor& tensor = batch.data();
   return {tensor.data_ptr<std::int64_t>(), tensor.data_ptr<std::int64_t>() + tensor.numel()};
 }
 
-TEST_CASE("a stream is the same from any position, read ahead or not") {
-  const SamplerSpec spec{.seed = 5, .records = 50, .batch_size = 8, .shuffle = true};
-  std::vector<std::vector<std::int64_t>> expected;
-  BatchStream whole(std::make_shared<Numbers>(50, false), spec, 0);
-  for (int i = 0; i < 30; ++i) expected.push_back(values(whole.next().data));
-  for (const bool slow : {false, true}) {
-    for (const int start : {0, 3, 13}) {
-      BatchStream stream(std::make_shared<Numbers>(50, slow), spec, start);
-      for (int i = start; i < 30; ++i) CHECK(values(stream.next().data) == expected[i]);
-    }
-  }
-}
-
-TEST_CASE("what a dataset throws reaches the trainer, at its batch") {
-  auto numbers = std::make_shared<Numbers>(64, true);
-  numbers->fail_at_ = 48;
-  BatchStream stream(numbers, {.records = 64, .batch_size = 8}, 0);
-  for (int i = 0; i < 6; ++i) CHECK(stream.next().size() == 8);
-  CHECK_THROWS_WITH(stream.next(), "record 48");
-}
-
-class TooFew : public Dataset {
- public:
-  std::int64_t size() const override { return 10; }
-  Batch get_batch(const std::vector<std::int64_t>&) const override { return {torch::zeros({3}), {}, {}}; }
-};
-
-TEST_CASE("a dataset that gives another number of records is named") {
-  BatchStream stream(std::make_shared<TooFew>(), {.records = 10, .batch_size = 4}, 0);
-  CHECK_THROWS_WITH(stream.next(), Catch::Contains("gave 3 records where 4 were asked for"));
+TEST_CASE("a loader counts the batches of an epoch") {
+  CHECK(DataLoader(Numbers(9), {.batch_size = 4}).size() == 3);
+  CHECK(DataLoader(Numbers(9), {.batch_size = 4, .drop_last = true}).size() == 2);
+  CHECK(DataLoader(Numbers(9), {.batch_size = 4, .sampler = SequentialSampler(4)}).size() == 1);
+  CHECK(DataLoader(Numbers(9), {.batch_sampler = BatchSampler(SequentialSampler(9), 2, false)}).size() == 5);
+  CHECK(DataLoader(Numbers(9), {.batch_sampler = SkipBatchSampler(BatchSampler(SequentialSampler(9), 2, false), 2)})
+            .size() == 3);
+  CHECK(DataLoader(Numbers(9), {}).is_reproducible());
 }
 
 TEST_CASE("a loader refuses what cannot be batched") {
-  CHECK_THROWS_WITH(DataLoader(Numbers(0, false), {}), Catch::Contains("the dataset is empty"));
-  CHECK_THROWS_WITH(DataLoader(Numbers(3, false), {.batch_size = 0}), Catch::Contains("batch_size"));
-  CHECK_THROWS_WITH(DataLoader(Numbers(3, false), {.batch_size = 4, .drop_last = true}), Catch::Contains("drop_last"));
-  CHECK(DataLoader(Numbers(9, false), {.batch_size = 4}).size() == 3);
+  const AnySampler order = SequentialSampler(3);
+  const AnyBatchSampler batches = BatchSampler(order, 2, false);
+  const auto refused = [](const DataLoaderOptions& options, const std::string& why) {
+    CHECK_THROWS_WITH(DataLoader(Numbers(3), options), Catch::Contains(why));
+    CHECK_THROWS_AS(DataLoader(Numbers(3), options), std::invalid_argument);
+  };
+  CHECK_THROWS_WITH(DataLoader(Numbers(0), {}), Catch::Contains("the dataset is empty"));
+  refused({.batch_size = 0}, "batch_size must be at least 1, not 0");
+  refused({.batch_size = 4, .drop_last = true}, "drop_last leaves no batch of 4 in 3 records");
+  refused({.shuffle = true, .sampler = order}, "shuffle cannot go with sampler");
+  refused({.batch_size = 2, .batch_sampler = batches}, "batch_sampler cannot go with");
+  refused({.shuffle = true, .batch_sampler = batches}, "batch_sampler cannot go with");
+  refused({.sampler = order, .batch_sampler = batches}, "batch_sampler cannot go with");
+  refused({.batch_sampler = batches, .drop_last = true}, "batch_sampler cannot go with");
+  refused({.num_workers = -1}, "num_workers must not be negative");
+  refused({.num_workers = 1, .prefetch_factor = 0}, "prefetch_factor must be at least 1");
+  refused({.prefetch_factor = 2}, "prefetch_factor is for workers");
+  refused({.sampler = RepeatSampler(order)}, "sampler is endless");
+  refused({.batch_sampler = RepeatBatchSampler(batches)}, "batch_sampler is endless");
+  refused({.sampler = SkipSampler(order, 3)}, "sampler gives no record");
+  refused({.batch_sampler = SkipBatchSampler(batches, 3)}, "batch_sampler gives no batch");
+  CHECK_THROWS_WITH(DataLoader(std::shared_ptr<BatchSource>()), Catch::Contains("no source"));
 }
 
-TEST_CASE("images become normalized floats, channel by channel") {
-  const torch::Tensor images = torch::randint(0, 256, {5, 3, 4, 4}, torch::kByte);
-  const ImageDataset dataset(images, torch::arange(5), {0.1, 0.2, 0.3}, {0.5, 0.6, 0.7});
-  const Batch batch = dataset.get_batch({4, 0});
-  const torch::Tensor mean = torch::tensor({0.1, 0.2, 0.3}).view({1, 3, 1, 1});
-  const torch::Tensor stddev = torch::tensor({0.5, 0.6, 0.7}).view({1, 3, 1, 1});
-  const torch::Tensor expected = (images.index_select(0, torch::tensor({4, 0})).to(torch::kFloat) / 255 - mean) / stddev;
-  CHECK(torch::allclose(batch.data, expected, 1e-5, 1e-5));
-  CHECK(values(batch.target) == std::vector<std::int64_t>{4, 0});
-  CHECK_THROWS_WITH(ImageDataset(images, torch::arange(4), {0}, {1}), Catch::Contains("one label an image"));
-  CHECK_THROWS_WITH(ImageDataset(images, torch::arange(5), {0}, {1}), Catch::Contains("3 figures"));
+TEST_CASE("all that is wrong with a loader is in one message") {
+  CHECK_THROWS_WITH(
+      DataLoader(Numbers(0), {.batch_size = -1, .shuffle = true, .sampler = SequentialSampler(1), .num_workers = -2}),
+      Catch::Contains("the dataset is empty") && Catch::Contains("batch_size") && Catch::Contains("shuffle") &&
+          Catch::Contains("num_workers"));
 }
 
-std::string idx_bytes() { return {"\0\0\x08\x02\0\0\0\x02\0\0\0\x03" "abcdef", 18}; }
-
-void write_gz(const std::string& path, const std::string& bytes) {
-  gzFile out = ::gzopen(path.c_str(), "wb");
-  ::gzwrite(out, bytes.data(), static_cast<unsigned>(bytes.size()));
-  ::gzclose(out);
-}
-
-TEST_CASE("IDX files are read plain and packed, and damage is named") {
-  const auto directory = TemporaryDirectory::create().value();
-  const std::string path = directory.path() + "/x";
-  write_gz(path + ".gz", idx_bytes());
-  CHECK(read_idx(path).sizes() == torch::IntArrayRef({2, 3}));
-  std::ofstream(path, std::ios::binary) << idx_bytes();
-  CHECK(read_idx(path)[1][2].item<int>() == 'f');
-  std::ofstream(path, std::ios::binary) << idx_bytes().substr(0, 17);
-  CHECK_THROWS_WITH(read_idx(path), Catch::Contains("ends too early"));
-  std::ofstream(path, std::ios::binary) << idx_bytes() + "g";
-  CHECK_THROWS_WITH(read_idx(path), Catch::Contains("longer"));
-  std::ofstream(path, std::ios::binary) << "text that is no IDX";
-  CHECK_THROWS_WITH(read_idx(path), Catch::Contains("no IDX file"));
-  CHECK_THROWS_WITH(read_idx(directory.path() + "/none"), Catch::Contains("no such file"));
-}
-
-TEST_CASE("a download is kept only with the right content, from the first mirror that has it") {
-  const auto directory = TemporaryDirectory::create().value();
-  const std::string here = directory.path() + "/", sha256 = sha256_hex(idx_bytes());
-  write_gz(here + "good.gz", idx_bytes());
-  write_gz(here + "bad.gz", "something else");
-  const std::string target = here + "cache/x.gz";
-  CHECK_FALSE(download(target, {"file://" + here + "bad.gz", "file://" + here + "absent"}, sha256));
-  CHECK_FALSE(path_exists(target));
-  CHECK(download(target, {"file://" + here + "bad.gz", "file://" + here + "good.gz"}, sha256));
-  CHECK(download(target, {}, sha256));  // it is there
-}
-
-Metrics metrics(double value) { return {{"loss", value}}; }
-
-TEST_CASE("a window averages over records, not over batches") {
-  MetricWindow window("train_batch", false);
-  window.add(metrics(1), 64);
-  window.add({{"loss", torch::tensor(5.0)}}, 16);
-  CHECK(window.averages()["loss"].get<double>() == Approx((1.0 * 64 + 5.0 * 16) / 80));
-}
-
-TEST_CASE("a window that is saved and restored ends in the same bits") {
-  MetricWindow one("train_batch", false), two("train_batch", false), three("train_batch", false);
-  for (int i = 0; i < 10; ++i) {
-    const double value = std::sin(i) / 3;
-    one.add(metrics(value), 7);
-    (i < 6 ? two : three).add(metrics(value), 7);
-    if (i == 5) three.restore(parse_json(dump_json(two.save())).value());
+class Squares : public SampleDataset {
+ public:
+  std::int64_t size() const override { return 10; }
+  Batch get(std::int64_t index) const override {
+    return Batch::Dict{{"x", torch::tensor(index)}, {"y", torch::full({2}, index * index)}};
   }
-  CHECK(one.averages() == three.averages());
+};
+
+TEST_CASE("a dataset read record by record gives batches of its nests") {
+  const Batch batch = Squares().get_batch({4, 0, 4});
+  CHECK(batch["x"].tensor().equal(torch::tensor({4, 0, 4})));
+  CHECK(batch["y"].tensor().sizes() == torch::IntArrayRef({3, 2}));
+  CHECK(batch["y"].tensor()[2][1].item<int>() == 16);
 }
 
-TEST_CASE("NaN is reported as it is") {
-  MetricWindow window("train_batch", false);
-  window.add({{"loss", torch::tensor(std::nanf(""))}}, 1);
-  CHECK(window.averages()["loss"] == "NaN");
+class Noisy : public AugmentedDataset {
+ public:
+  std::int64_t size() const override { return 10; }
+  Batch get(std::int64_t, RecordRandom& random) const override {
+    return torch::tensor(random.uniform(), torch::kDouble);
+  }
+};
+
+TEST_CASE("what chance does to a record depends on seed, epoch and record, not on its batch") {
+  const Noisy noisy;
+  const SampleKey key{.seed = 5, .epoch = 2};
+  const torch::Tensor whole = noisy.get_batch({0, 1, 2, 3}, key).tensor();
+  CHECK(noisy.get_batch({3}, key).tensor()[0].equal(whole[3]));
+  CHECK(noisy.get_batch({2, 0}, key).tensor()[0].equal(whole[2]));
+  CHECK_FALSE(noisy.get_batch({0, 1, 2, 3}, {.seed = 5, .epoch = 3}).tensor().equal(whole));
+  CHECK_FALSE(noisy.get_batch({0, 1, 2, 3}, {.seed = 6, .epoch = 2}).tensor().equal(whole));
+  CHECK_FALSE(whole[0].equal(whole[1]));
 }
 
-TEST_CASE("metrics that do not fit are named") {
-  MetricWindow window("evaluate_batch", true);
-  window.add({{"a", 1}, {"b", 2}}, 1);
-  CHECK_THROWS_WITH(window.add({{"a", 1}}, 1), Catch::Contains("\"b\" is missing from batch 1"));
-  MetricWindow second("evaluate_batch", true);
-  second.add({{"a", 1}}, 1);
-  CHECK_THROWS_WITH(second.add({{"a", 1}, {"c", 1}}, 1), Catch::Contains("\"c\" is new in batch 1"));
-  MetricWindow third("train_batch", false);
-  CHECK_THROWS_WITH(third.add({{"loss", torch::zeros({64})}}, 64), Catch::Contains("\"loss\" must be one number") &&
-                                                                       Catch::Contains("[64]"));
-  CHECK_THROWS_WITH(third.add({{"x", 1}, {"x", 2}}, 1), Catch::Contains("given twice"));
+TEST_CASE("sampled batches take the sampler as it is") {
+  const auto numbers = std::make_shared<Numbers>(4);
+  const AnyBatchSampler batches = BatchSampler(SequentialSampler(4), 3, false);
+  SampledBatches finite(numbers, ReproducibleShuffleBatchSampler(batches, 8));
+  CHECK(finite.size() == 2);
+  std::vector<std::vector<std::int64_t>> seen;
+  for (const int epoch : {0, 1, 2, 3}) {
+    finite.start(epoch);
+    for (auto batch = finite.next(); batch; batch = finite.next()) seen.push_back(values(*batch));
+    CHECK(seen.size() == 2u * (epoch + 1));
+  }
+  CHECK(std::count(seen.begin(), seen.end(), std::vector<std::int64_t>{3}) == 4);
+  CHECK(std::count(seen.begin(), seen.end(), std::vector<std::int64_t>{0, 1, 2}) == 4);
+
+  // Endless: where the sampler begins is its own business, whatever the epoch.
+  SampledBatches endless(numbers, SkipBatchSampler(RepeatBatchSampler(batches), 3));
+  endless.start(7);
+  CHECK(values(*endless.next()) == std::vector<std::int64_t>{3});
+  CHECK(values(*endless.next()) == std::vector<std::int64_t>{0, 1, 2});
+  const DataLoader loader(std::move(endless));
+  CHECK_FALSE(loader.is_reproducible());
+  CHECK(loader.size() == 2);
+  CHECK_THROWS_AS(loader.batches(0), std::logic_error);
 }
 
 }  // namespace
