@@ -1,0 +1,111 @@
+// Owns clipping gradients: in one pass over memory on the CPU, in LibTorch's operators elsewhere.
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/norm.h>
+#include <ATen/ops/stack.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "det/optim.h"
+#include "optim_kernels.h"
+
+namespace det {
+namespace {
+
+/// Partial results are of pieces of this size, whatever the number of threads.
+constexpr std::int64_t kPiece = 64 * 1024;
+
+std::vector<torch::Tensor> gradients_of(const std::vector<torch::Tensor>& parameters) {
+  std::vector<torch::Tensor> gradients;
+  gradients.reserve(parameters.size());
+  for (const torch::Tensor& parameter : parameters) {
+    if (!parameter.defined()) continue;
+    const torch::Tensor& gradient = parameter.unsafeGetTensorImpl()->grad();
+    if (gradient.defined()) gradients.push_back(gradient);
+  }
+  return gradients;
+}
+
+bool is_plain(const torch::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat &&
+         tensor.is_non_overlapping_and_dense() && !tensor.is_neg();
+}
+
+float* data(const torch::Tensor& tensor) { return static_cast<float*>(tensor.data_ptr()); }
+
+/// Calls run(pointer, count, number) on the pieces of a tensor.
+template <typename Run>
+void in_pieces(const torch::Tensor& tensor, const Run& run) {
+  const std::int64_t count = tensor.numel(), pieces = (count + kPiece - 1) / kPiece;
+  float* const x = data(tensor);
+  const auto some = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      run(x + i * kPiece, static_cast<std::size_t>(std::min(kPiece, count - i * kPiece)), static_cast<std::size_t>(i));
+    }
+  };
+  if (pieces < 4) {
+    some(0, pieces);
+  } else {
+    at::parallel_for(0, pieces, 2, some);
+  }
+}
+
+double plain_norm(const std::vector<torch::Tensor>& gradients, bool largest) {
+  double total = 0;
+  std::vector<double> parts;
+  for (const torch::Tensor& gradient : gradients) {
+    parts.assign(static_cast<std::size_t>((gradient.numel() + kPiece - 1) / kPiece), 0);
+    in_pieces(gradient, [&](const float* x, std::size_t count, std::size_t piece) {
+      parts[piece] = largest ? kernels::largest_magnitude(x, count) : kernels::sum_of_squares(x, count);
+    });
+    for (const double part : parts) {
+      if (!largest) total += part;
+      else if (!(part <= total)) total = std::isnan(total) ? total : part;
+    }
+  }
+  return largest ? total : std::sqrt(total);
+}
+
+/// One wait for a device, at the end.
+double general_norm(const std::vector<torch::Tensor>& gradients, double norm_type) {
+  const torch::Device device = gradients.front().device();
+  const bool largest = std::isinf(norm_type);
+  std::vector<torch::Tensor> norms;
+  norms.reserve(gradients.size());
+  for (const torch::Tensor& gradient : gradients) {
+    norms.push_back((largest ? gradient.abs().max() : at::norm(gradient, norm_type)).to(device));
+  }
+  const torch::Tensor all = at::stack(norms);
+  return (largest ? all.max() : at::norm(all, norm_type)).item<double>();
+}
+
+}  // namespace
+
+double clip_grad_norm(const std::vector<torch::Tensor>& parameters, double max_norm, double norm_type) {
+  const at::NoGradGuard no_gradients;
+  const std::vector<torch::Tensor> gradients = gradients_of(parameters);
+  if (gradients.empty()) return 0;
+  const bool plain = std::all_of(gradients.begin(), gradients.end(), is_plain);
+  const bool fast = plain && (norm_type == 2 || norm_type == std::numeric_limits<double>::infinity());
+  const double norm = fast ? plain_norm(gradients, norm_type != 2) : general_norm(gradients, norm_type);
+  const double factor = max_norm / (norm + 1e-6);
+  if (factor >= 1) return norm;  // not so when it is NaN: then so become the gradients, as in PyTorch
+  for (const torch::Tensor& gradient : gradients) {
+    if (plain) {
+      in_pieces(gradient, [&](float* x, std::size_t count, std::size_t) {
+        kernels::multiply(x, static_cast<float>(factor), count);
+      });
+    } else {
+      gradient.mul_(factor);
+    }
+  }
+  return norm;
+}
+
+void clip_grad_value(const std::vector<torch::Tensor>& parameters, double clip_value) {
+  const at::NoGradGuard no_gradients;
+  for (const torch::Tensor& gradient : gradients_of(parameters)) gradient.clamp_(-clip_value, clip_value);
+}
+
+}  // namespace det
