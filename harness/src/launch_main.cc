@@ -1,13 +1,14 @@
 // Owns the program det-launch: starts the processes of one trial on this machine with torchrun's variables, and ends
 // them together.
 #include <fcntl.h>
-#include <getopt.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -15,40 +16,41 @@
 #include <vector>
 
 #include "base/process.h"
+#include "base/secret.h"
+#include "launch_options.h"
 
 namespace {
 
-constexpr char kUsage[] =
-    "usage: det-launch [--nproc-per-node N] [--] PROGRAM [ARGUMENT...]\n"
-    "Starts PROGRAM N times (default: one a slot of DET_SLOT_IDS, else 1) with RANK, LOCAL_RANK, WORLD_SIZE,\n"
-    "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Output lines are prefixed with [rank=N]. Signals are passed on. The\n"
-    "first process that fails ends all; its exit code is det-launch's.\n";
-
 constexpr auto kGrace = std::chrono::seconds(10);
 
-/// DET_SLOT_IDS is "[0, 1]" or "0,1".
-int slots_of_environment() {
-  const char* ids = std::getenv("DET_SLOT_IDS");
-  int count = 0;
-  bool in_number = false;
-  for (const char* c = ids; c != nullptr && *c != '\0'; ++c) {
-    const bool digit = *c >= '0' && *c <= '9';
-    count += digit && !in_number ? 1 : 0;
-    in_number = digit;
+/// A port of the loopback that is free, and kept so for the object's life: rank 0 may listen there, nobody is given it.
+class FreePort {
+ public:
+  FreePort() : held_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (held_ && ::setsockopt(held_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        ::bind(held_.get(), generic, size) == 0 && ::getsockname(held_.get(), generic, &size) == 0) {
+      number_ = ntohs(address.sin_port);
+    }
   }
-  return count > 0 ? count : 1;
-}
+  int number() const { return number_; }
 
-/// A port of the loopback that is free now.
-int free_port() {
-  const det::UniqueFd probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (!probe || ::bind(probe.get(), generic, size) != 0 || ::getsockname(probe.get(), generic, &size) != 0) return 29400;
-  return ntohs(address.sin_port);
+ private:
+  det::UniqueFd held_;
+  int number_ = 29400;
+};
+
+/// Of the cores this process may run on, one rank's share.
+int cores_for_each(int ranks) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  return std::max(1, count / ranks);
 }
 
 /// Passes a process's output on, line by line with its prefix.
@@ -86,33 +88,54 @@ class Relay {
 };
 
 struct Ranks {
+  int first = 0;  ///< the number of children[0] in the trial
   std::vector<det::Child> children;
   std::vector<Relay> relays;
 };
 
+std::vector<std::string> environment_of(const det::LaunchOptions& options, int local_rank, int port,
+                                        const std::string& token) {
+  const auto text = [](int number) { return std::to_string(number); };
+  const int ranks = options.nproc_per_node;
+  std::vector<std::string> changes{"RANK=" + text(options.node_rank * ranks + local_rank),
+                                   "WORLD_SIZE=" + text(options.nnodes * ranks),
+                                   "LOCAL_RANK=" + text(local_rank),
+                                   "LOCAL_WORLD_SIZE=" + text(ranks),
+                                   "GROUP_RANK=" + text(options.node_rank),
+                                   "GROUP_WORLD_SIZE=" + text(options.nnodes),
+                                   "MASTER_ADDR=" + options.master_addr,
+                                   "MASTER_PORT=" + text(port),
+                                   "TORCHELASTIC_USE_AGENT_STORE"};
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) changes.push_back("OMP_NUM_THREADS=" + text(cores_for_each(ranks)));
+  if (!token.empty()) changes.push_back("DET_LAUNCH_TOKEN=" + token);
+  return det::environment_with(changes);
+}
+
+/// A secret all ranks share; "" when they have one, or when machines cannot agree on one.
+std::string token_for(const det::LaunchOptions& options) {
+  if (std::getenv("DET_LAUNCH_TOKEN") != nullptr) return "";
+  if (options.nnodes == 1) return det::random_token();
+  const char* allocation = std::getenv("DET_ALLOCATION_ID");
+  return allocation != nullptr ? allocation : "";
+}
+
 /// Exits with a message when a process cannot be started.
-Ranks start(const std::vector<std::string>& argv, int count) {
-  const char* address = std::getenv("MASTER_ADDR");
-  const char* port = std::getenv("MASTER_PORT");
-  const std::string master_port = port != nullptr ? port : std::to_string(free_port());
+Ranks start(const det::LaunchOptions& options, int port) {
+  const std::string token = token_for(options);
   Ranks ranks;
-  for (int rank = 0; rank < count; ++rank) {
-    const std::string number = std::to_string(rank), size = std::to_string(count);
-    auto child = det::Child::spawn(
-        {.argv = argv,
-         .env = det::environment_with({"RANK=" + number, "LOCAL_RANK=" + number, "WORLD_SIZE=" + size,
-                                       "LOCAL_WORLD_SIZE=" + size,
-                                       std::string("MASTER_ADDR=") + (address != nullptr ? address : "127.0.0.1"),
-                                       "MASTER_PORT=" + master_port}),
-         .cwd = "",
-         .in = det::Stream::null(),
-         .out = det::Stream::pipe(),
-         .err = det::Stream::pipe()});
+  ranks.first = options.node_rank * options.nproc_per_node;
+  for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {
+    auto child = det::Child::spawn({.argv = options.program,
+                                    .env = environment_of(options, local_rank, port, token),
+                                    .cwd = "",
+                                    .in = det::Stream::null(),
+                                    .out = det::Stream::pipe(),
+                                    .err = det::Stream::pipe()});
     if (!child) {
       std::cerr << "det-launch: " << child.error().message << "\n";
       std::exit(1);
     }
-    const std::string prefix = "[rank=" + number + "] ";
+    const std::string prefix = "[rank=" + std::to_string(ranks.first + local_rank) + "] ";
     ranks.relays.emplace_back(std::move(child->out()), STDOUT_FILENO, prefix);
     ranks.relays.emplace_back(std::move(child->err()), STDERR_FILENO, prefix);
     ranks.children.push_back(std::move(*child));
@@ -125,18 +148,32 @@ void stop_all(Ranks& ranks) {
   for (det::Child& child : ranks.children) (void)child.stop(kGrace);
 }
 
+void say_why(const Ranks& ranks, std::size_t failed, const det::ExitStatus& status) {
+  const std::string others = ranks.children.size() > 1 ? "; the others are stopped" : "";
+  std::cerr << "det-launch: rank " + std::to_string(ranks.first + static_cast<int>(failed)) + " ended with " +
+                   det::to_string(status) + others + "\n";
+}
+
 /// The launch's exit code once it is decided: the first failure, or 0 when all have ended well; -1 before.
 int verdict(Ranks& ranks) {
-  std::size_t ended = 0;
-  for (det::Child& child : ranks.children) {
+  std::size_t well = 0, failed = ranks.children.size();
+  det::ExitStatus cause;
+  for (std::size_t i = 0; i < ranks.children.size(); ++i) {
+    det::Child& child = ranks.children[i];
     // What a rank leaves behind goes with it, while the group's number is still ours.
     if (child.ended()) (void)child.signal_group(SIGKILL);
     const auto status = child.wait(det::Duration(0));
     if (!status) continue;
-    if (!status->ok()) return status->shell_code();
-    ++ended;
+    if (status->ok()) {
+      ++well;
+    } else if (failed == ranks.children.size() || (cause.signal == 0 && status->signal != 0)) {
+      // Of several at once the one a signal ended came first: the others noticed its end.
+      failed = i;
+      cause = *status;
+    }
   }
-  return ended == ranks.children.size() ? 0 : -1;
+  if (failed < ranks.children.size()) return say_why(ranks, failed, cause), cause.shell_code();
+  return well == ranks.children.size() ? 0 : -1;
 }
 
 int supervise(Ranks& ranks, int signals) {
@@ -166,24 +203,20 @@ int supervise(Ranks& ranks, int signals) {
   return code;
 }
 
+const char* variable(const char* name) { return std::getenv(name); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const option options[] = {{"nproc-per-node", required_argument, nullptr, 'n'},
-                            {"nproc_per_node", required_argument, nullptr, 'n'},
-                            {"help", no_argument, nullptr, 'h'},
-                            {nullptr, 0, nullptr, 0}};
-  int count = slots_of_environment();
-  for (int key; (key = ::getopt_long(argc, argv, "+h", options, nullptr)) != -1;) {
-    if (key == 'h') return std::cout << kUsage, 0;
-    if (key != 'n' || (count = std::atoi(optarg)) < 1) return std::cerr << kUsage, 2;
-  }
-  if (optind == argc) return std::cerr << kUsage, 2;
+  const auto options = det::parse_launch_options({argv + 1, argv + argc}, variable);
+  if (!options) return std::cerr << "det-launch: " << options.error().message << "\n", 2;
+  if (options->help) return std::cout << det::launch_help(), 0;
   sigset_t forwarded;
   sigemptyset(&forwarded);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&forwarded, number);
   sigprocmask(SIG_BLOCK, &forwarded, nullptr);
   const det::UniqueFd signals(::signalfd(-1, &forwarded, SFD_CLOEXEC));
-  Ranks ranks = start({argv + optind, argv + argc}, count);
+  const FreePort free_port;
+  Ranks ranks = start(*options, options->master_port != 0 ? options->master_port : free_port.number());
   return supervise(ranks, signals.get());
 }

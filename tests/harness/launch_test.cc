@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
+#include <set>
 
 #include "base/process.h"
 #include "base/text.h"
@@ -29,6 +30,72 @@ TEST_CASE("ranks are as many as slots") {
 TEST_CASE("one dead rank ends all with its code") {
   const auto result = launch({"--nproc-per-node=2", "sh", "-c", "[ $RANK = 1 ] && exit 7; exec sleep 60"});
   CHECK(result.status.code == 7);
+}
+
+TEST_CASE("the reason of the end comes in a line of its own") {
+  CHECK_THAT(launch({"--nproc-per-node=2", "sh", "-c", "[ $RANK = 1 ] && exit 7; exec sleep 60"}).err,
+             Catch::StartsWith("det-launch: rank 1 ended with exit code 7; the others are stopped\n"));
+  CHECK(launch({"sh", "-c", "kill -9 $$"}).err == "det-launch: rank 0 ended with signal 9 (Killed)\n");
+}
+
+TEST_CASE("several machines count their ranks on") {
+  const auto result = launch({"--nnodes=3", "--node_rank", "2", "--nproc_per_node", "2", "--master-addr", "node0", "sh", "-c",
+                              "echo $RANK $LOCAL_RANK $WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"},
+                             {"MASTER_PORT", "C10D_PORT"});
+  CHECK_THAT(result.out, Catch::Contains("[rank=4] 4 0 6 2 3 node0:29400\n"));
+  CHECK_THAT(result.out, Catch::Contains("[rank=5] 5 1 6 2 3 node0:29400\n"));
+  CHECK(launch({"--nnodes=2", "sh", "-c", "echo $MASTER_ADDR:$MASTER_PORT"},
+               {"MASTER_ADDR", "MASTER_PORT", "DET_CHIEF_IP=10.0.0.5", "C10D_PORT=29411"}).out ==
+        "[rank=0] 10.0.0.5:29411\n");
+}
+
+TEST_CASE("ranks share the cores, unless told otherwise") {
+  const std::vector<std::string> print{"--nproc-per-node", "64", "sh", "-c", "echo $OMP_NUM_THREADS"};
+  CHECK_THAT(launch(print, {"OMP_NUM_THREADS"}).out, Catch::Contains("[rank=63] 1\n"));
+  CHECK_THAT(launch(print, {"OMP_NUM_THREADS=3"}).out, Catch::Contains("[rank=63] 3\n"));
+}
+
+TEST_CASE("ranks share a secret, each launch its own") {
+  const std::vector<std::string> print{"--nproc-per-node=2", "sh", "-c", "echo $DET_LAUNCH_TOKEN"};
+  std::set<std::string> tokens;
+  for (int i = 0; i < 2; ++i) {
+    for (const std::string& line : split(launch(print, {"DET_LAUNCH_TOKEN"}).out, '\n')) {
+      if (!line.empty()) tokens.insert(line.substr(line.find(' ')));
+    }
+  }
+  CHECK(tokens.size() == 2);
+  CHECK(launch({"sh", "-c", "echo $DET_LAUNCH_TOKEN"}, {"DET_LAUNCH_TOKEN=mine"}).out == "[rank=0] mine\n");
+}
+
+TEST_CASE("wrong words are refused with their mend") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "no PROGRAM to start; see det-launch --help"},
+      {{"--nproc-per-nod", "2", "sh"}, "det-launch has no --nproc-per-nod; did you mean \"nproc-per-node\"?"},
+      {{"--nproc-per-node", "0", "sh"}, "--nproc-per-node 0 is not a number from 1 to 4096"},
+      {{"--nnodes", "1:4", "sh"}, "--nnodes 1:4: the number of machines is fixed; give one number"},
+      {{"--nnodes", "2", "sh"}, "--nnodes 2 needs --master-addr, the name of machine 0"},
+      {{"--node-rank", "1", "sh"}, "--node-rank 1 needs --nnodes 2 or more; machines are numbered from 0"},
+      {{"--rdzv-endpoint=h:1", "sh"}, "det-launch has no --rdzv-endpoint: use --master-addr and --master-port"},
+      {{"--master-port"}, "--master-port needs a value"},
+      {{"-x", "sh"}, "det-launch has no -x; see det-launch --help"},
+  };
+  for (const auto& [arguments, expected] : cases) {
+    const auto result = launch(arguments, {"MASTER_ADDR", "DET_CHIEF_IP"});
+    CHECK(result.status.code == 2);
+    CHECK_THAT(result.err, Catch::StartsWith("det-launch: " + expected));
+  }
+}
+
+TEST_CASE("the help names every word") {
+  const auto result = launch({"--help"});
+  CHECK(result.status.ok());
+  for (const char* word : {"--nproc-per-node", "--nnodes", "--node-rank", "--master-addr", "--master-port", "--help"}) {
+    CHECK_THAT(result.out, Catch::Contains(word));
+  }
+}
+
+TEST_CASE("the program's own options are left alone") {
+  CHECK(launch({"--nproc-per-node=1", "echo", "--help", "--", "-x"}).out == "[rank=0] --help -- -x\n");
 }
 
 TEST_CASE("a signal to the launcher reaches the ranks") {

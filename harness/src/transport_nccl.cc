@@ -1,0 +1,184 @@
+// Owns collectives over NCCL between CUDA devices: found at run time (libnccl.so.2), on a stream of its own, ordered
+// against the caller's stream by events. Built where LibTorch has CUDA.
+#include "transport.h"
+
+#include <stdexcept>
+
+// CPU packages carry the headers of CUDA classes too, but not the configuration that its build writes.
+#if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>) && __has_include(<nccl.h>)
+#define DET_HAS_NCCL 1
+#endif
+
+#if DET_HAS_NCCL
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <dlfcn.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "base/wait.h"
+
+namespace det {
+namespace {
+
+/// The functions used here; declared by the toolkit's nccl.h.
+struct Nccl {
+  decltype(&ncclGetUniqueId) get_unique_id;
+  decltype(&ncclCommInitRank) init_rank;
+  decltype(&ncclCommDestroy) destroy;
+  decltype(&ncclCommAbort) abort;
+  decltype(&ncclAllReduce) all_reduce;
+  decltype(&ncclAllGather) all_gather;
+  decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclGetErrorString) error_string;
+
+  static const Nccl& get() {
+    static const Nccl functions = [] {
+      void* library = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);
+      if (library == nullptr) throw std::runtime_error(std::string("nccl: ") + ::dlerror() + "; install libnccl2");
+      Nccl nccl{};
+      const auto load = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
+        if (function == nullptr) throw std::runtime_error(std::string("nccl: libnccl.so.2 has no ") + name);
+      };
+      load(nccl.get_unique_id, "ncclGetUniqueId");
+      load(nccl.init_rank, "ncclCommInitRank");
+      load(nccl.destroy, "ncclCommDestroy");
+      load(nccl.abort, "ncclCommAbort");
+      load(nccl.all_reduce, "ncclAllReduce");
+      load(nccl.all_gather, "ncclAllGather");
+      load(nccl.broadcast, "ncclBroadcast");
+      load(nccl.error_string, "ncclGetErrorString");
+      return nccl;
+    }();
+    return functions;
+  }
+};
+
+void check(ncclResult_t result) {
+  if (result != ncclSuccess) throw std::runtime_error(std::string("nccl: ") + Nccl::get().error_string(result));
+}
+
+ncclDataType_t type_of(const torch::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case torch::kFloat: return ncclFloat32;
+    case torch::kDouble: return ncclFloat64;
+    case torch::kBFloat16: return ncclBfloat16;
+    case torch::kHalf: return ncclFloat16;
+    case torch::kLong: return ncclInt64;
+    default: throw std::invalid_argument(std::string("nccl: no collectives of ") + c10::toString(tensor.scalar_type()));
+  }
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(DistributedContext& distributed, const torch::Device& device)
+      : distributed_(distributed), guard_device_(device),
+        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {
+    ncclUniqueId id{};
+    if (distributed.is_chief()) check(Nccl::get().get_unique_id(&id));
+    const std::string bytes = distributed.broadcast_bytes({id.internal, sizeof id.internal});
+    std::memcpy(id.internal, bytes.data(), sizeof id.internal);
+    const c10::cuda::CUDAGuard guard(device);
+    check(Nccl::get().init_rank(&comm_, distributed.size(), id, distributed.rank()));
+    // A kernel that waits for a dead rank ends only when its communicator is aborted.
+    watcher_ = std::thread([this] {
+      while (!wait_until([this] { return closing_ || !distributed_.first_gone().empty(); }, std::chrono::hours(24))) {
+      }
+      if (!closing_ && !ended_.exchange(true)) Nccl::get().abort(comm_);
+    });
+  }
+
+  ~NcclCommunicator() override {
+    closing_ = true;
+    watcher_.join();
+    if (!ended_) Nccl::get().destroy(comm_);
+  }
+
+  const char* name() const override { return "nccl"; }
+  int size() const override { return distributed_.size(); }
+  std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how) override {
+    return enqueue({tensor}, [&](cudaStream_t stream) {
+      return Nccl::get().all_reduce(tensor.data_ptr(), tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
+                                    type_of(tensor), how == Reduction::kMean ? ncclAvg : ncclSum, comm_, stream);
+    });
+  }
+  std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
+    return enqueue({output, input}, [&](cudaStream_t stream) {
+      return Nccl::get().all_gather(input.data_ptr(), output.data_ptr(), input.nbytes(), ncclUint8, comm_, stream);
+    });
+  }
+  std::unique_ptr<Work> broadcast(torch::Tensor tensor) override {
+    return enqueue({tensor}, [&](cudaStream_t stream) {
+      return Nccl::get().broadcast(tensor.data_ptr(), tensor.data_ptr(), tensor.nbytes(), ncclUint8, 0, comm_, stream);
+    });
+  }
+
+ private:
+  class Ordered final : public Work {
+   public:
+    Ordered(NcclCommunicator& owner, at::cuda::CUDAEvent event) : owner_(owner), event_(std::move(event)) {}
+    void wait() override {
+      owner_.throw_if_gone();
+      event_.block(c10::cuda::getCurrentCUDAStream(owner_.guard_device_.index()));
+    }
+
+   private:
+    NcclCommunicator& owner_;
+    at::cuda::CUDAEvent event_;
+  };
+
+  void throw_if_gone() const {
+    if (const std::string gone = distributed_.first_gone(); !gone.empty()) throw std::runtime_error("nccl: " + gone);
+  }
+
+  template <typename Call>
+  std::unique_ptr<Work> enqueue(const std::vector<torch::Tensor>& tensors, const Call& call) {
+    throw_if_gone();
+    const c10::cuda::CUDAGuard guard(guard_device_);
+    at::cuda::CUDAEvent ready, done;
+    ready.record(c10::cuda::getCurrentCUDAStream(guard_device_.index()));
+    ready.block(stream_);
+    // The allocator keeps the memory until this stream is through with it.
+    for (const torch::Tensor& tensor : tensors) {
+      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);
+    }
+    check(call(stream_.stream()));
+    done.record(stream_);
+    return std::make_unique<Ordered>(*this, std::move(done));
+  }
+
+  DistributedContext& distributed_;
+  const torch::Device guard_device_;
+  const c10::cuda::CUDAStream stream_;
+  ncclComm_t comm_ = nullptr;
+  std::atomic<bool> closing_ = false, ended_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext& distributed, const torch::Device& device) {
+  return std::make_unique<NcclCommunicator>(distributed, device);
+}
+
+}  // namespace det
+
+#else
+
+namespace det {
+
+std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext&, const torch::Device&) {
+  throw std::runtime_error(
+      "this libdet was built with a LibTorch without CUDA, or without nccl.h: there is no nccl; build it with LibTorch's "
+      "CUDA package and the CUDA toolkit");
+}
+
+}  // namespace det
+
+#endif
