@@ -1,71 +1,79 @@
 // Owns a trial's checkpoints.
 #include "checkpoint.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <stdexcept>
 
 #include "base/files.h"
-#include "base/random.h"
 #include "checkpoint_dir.h"
 #include "det/checkpoint.h"
+#include "safetensors.h"
 #include "state.h"
 #include "torch_compat.h"
 
 namespace det {
 namespace {
 
-constexpr char kStateDict[] = "/state_dict.pth";
-
-template <typename T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-std::string new_uuid() {
-  std::random_device entropy;
-  Random random{std::uint64_t{entropy()} << 32 | entropy(), std::uint64_t{entropy()}};
-  return random.uuid();
-}
+constexpr char kStateDict[] = "/state_dict.pth", kTrialState[] = "/trial_state.json";
 
 Json read_json(const std::string& path) {
   constexpr std::int64_t kLimit = 16 << 20;
-  const std::string text = value_or_throw(read_file(path, kLimit));
-  auto value = parse_json(text, {.bytes = static_cast<std::size_t>(kLimit)});
+  const auto text = read_file(path, kLimit);
+  if (!text) throw std::runtime_error(text.error().message);
+  auto value = parse_json(*text, {.bytes = static_cast<std::size_t>(kLimit)});
   if (!value) throw std::runtime_error(path + ": " + value.error().message);
   return std::move(*value);
 }
 
+/// The file of tensors; its releases of Python's Determined named it differently.
+std::string state_file(const std::string& directory) {
+  for (const char* name : {kStateDict, "/determined/state_dict.pth", "/pedl/state_dict.pth", "/checkpoint.pt"}) {
+    if (path_exists(directory + name)) return directory + name;
+  }
+  throw std::runtime_error(directory + ": no checkpoint is there (it has no state_dict.pth)");
+}
+
+const pickle::Value& model_at(const std::vector<const pickle::Value*>& models, int index,
+                              const std::string& directory) {
+  if (index >= 0 && static_cast<std::size_t>(index) < models.size()) return *models[index];
+  throw std::runtime_error(directory + ": holds no model " + std::to_string(index) + "; it holds " +
+                           std::to_string(models.size()));
+}
+
+/// `use()`, whose errors are told with the directory's name.
+template <typename Use>
+auto about(const std::string& directory, Use&& use) {
+  try {
+    return use();
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("checkpoint " + directory + ": " + error.what());
+  }
+}
+
 }  // namespace
 
-CheckpointRecord save_checkpoint(ContextState& context, const TrialState& state) {
-  const TrialInfo& info = context.info;
-  CheckpointRecord record;
-  record.uuid = new_uuid();
-  record.steps_completed = state.progress.steps_completed;
-  record.metadata = {{"steps_completed", record.steps_completed},
-                     {"framework", "libtorch-" + compat::torch_version()},
-                     {"format", "pickle"},
-                     {"determinant_version", DET_VERSION}};
+Json checkpoint_metadata(const TrialState& state) {
+  return {{"steps_completed", state.progress.steps_completed},
+          {"framework", "libtorch-" + compat::torch_version()},
+          {"format", "pickle"},
+          {"determinant_version", DET_VERSION}};
+}
+
+std::map<std::string, std::string> checkpoint_texts(const ContextState& context, const TrialState& state,
+                                                    const Json& metadata) {
   Json trial_state = to_json(state.progress);
-  trial_state["last_checkpoint"] = record.steps_completed;
-  trial_state["trial_id"] = info.trial_id;
-  trial_state["run"] = info.run;
+  trial_state["last_checkpoint"] = state.progress.steps_completed;
+  trial_state["trial_id"] = context.info.trial_id;
+  trial_state["run"] = context.info.run;
   trial_state["window"] = state.window;
   const Json load_data = {{"trial_type", "Trial"},
-                          {"experiment_config", info.experiment_config},
-                          {"hparams", info.hparams},
+                          {"experiment_config", context.info.experiment_config},
+                          {"hparams", context.info.hparams},
                           {"is_trainer", true}};
-
-  auto writer = value_or_throw(CheckpointWriter::create(info.checkpoint_dir, record.uuid));
-  pickle::save(collect_state(context), writer.directory() + kStateDict);
-  value_or_throw(writer.write("trial_state.json", dump_json(trial_state, 1)));
-  value_or_throw(writer.write("load_data.json", dump_json(load_data, 1)));
-  value_or_throw(writer.write("metadata.json", dump_json(record.metadata, 1)));
-  value_or_throw(writer.copy(info.model_dir, context.code, "code"));
-  record.resources = value_or_throw(writer.commit());
-  return record;
+  return {{"trial_state.json", dump_json(trial_state, 1)},
+          {"load_data.json", dump_json(load_data, 1)},
+          {"metadata.json", dump_json(metadata, 1)}};
 }
 
 std::string checkpoint_directory(const TrialInfo& info, const std::string& name) {
@@ -74,31 +82,80 @@ std::string checkpoint_directory(const TrialInfo& info, const std::string& name)
   return info.checkpoint_dir + "/" + name;
 }
 
-TrialState load_checkpoint(ContextState& context, const std::string& directory) {
-  value_or_throw(verify_checkpoint(directory));
-  const Json saved = read_json(directory + "/trial_state.json");
-  TrialState state;
-  state.progress = value_or_throw(progress_from_json(saved));
-  state.window = saved.value("window", Json());
-  state.same_trial = saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id;
-  try {
-    apply_state(context, pickle::load(directory + kStateDict), state.same_trial);
-  } catch (const std::runtime_error& error) {
-    throw std::runtime_error("checkpoint " + directory + ": " + error.what());
+pickle::Value read_state(const std::string& directory) {
+  const std::string file = state_file(directory);
+  // Without a manifest it is none of ours, unless it was never finished; and those have the other file of ours.
+  if (path_exists(directory + "/manifest.json") || path_exists(directory + kTrialState)) {
+    if (const Status good = verify_checkpoint(directory); !good) throw std::runtime_error(good.error().message);
   }
+  return pickle::load(file);
+}
+
+TrialState load_checkpoint(ContextState& context, const std::string& directory) {
+  const pickle::Value content = read_state(directory);
+  TrialState state;
+  if (path_exists(directory + kTrialState)) {
+    const Json saved = read_json(directory + kTrialState);
+    auto progress = progress_from_json(saved);
+    if (!progress) throw std::runtime_error("checkpoint " + directory + ": " + progress.error().message);
+    state.progress = *progress;
+    state.window = saved.value("window", Json());
+    state.same_trial = saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id;
+  }
+  for (const auto& [name, callback] : context.callbacks) callback->on_checkpoint_load_start(directory);
+  about(directory, [&] { apply_state(context, content, state.same_trial, state.progress.steps_completed); });
   return state;
 }
 
+std::int64_t checkpoint_steps(const ContextState& context, const std::string& directory) {
+  if (directory.empty() || !path_exists(directory + kTrialState)) return 0;
+  const Json saved = read_json(directory + kTrialState);
+  const auto progress = progress_from_json(saved);
+  return progress && saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id ? progress->steps_completed : 0;
+}
+
 void load_model(const std::string& checkpoint_directory, torch::nn::Module& model, int model_index) {
-  value_or_throw(verify_checkpoint(checkpoint_directory));
-  const pickle::Value state = pickle::load(checkpoint_directory + kStateDict);
-  const auto* dict = state.as<pickle::Dict>();
-  const pickle::Value* models = dict == nullptr ? nullptr : dict->find("models_state_dict");
-  const auto* list = models == nullptr ? nullptr : models->as<pickle::List>();
-  if (list == nullptr || model_index < 0 || static_cast<std::size_t>(model_index) >= list->size()) {
-    throw std::runtime_error(checkpoint_directory + ": holds no model " + std::to_string(model_index));
+  const pickle::Value state = read_state(checkpoint_directory);
+  about(checkpoint_directory, [&] {
+    const auto models = saved_models(state);
+    apply_model(model, model_at(models, model_index, checkpoint_directory), "model_" + std::to_string(model_index));
+  });
+}
+
+void load_models(TrialContext& context, const std::string& path) {
+  const pickle::Value state = read_state(path);
+  about(path, [&] {
+    const auto saved = saved_models(state);
+    const auto& models = context.state().models;
+    if (saved.size() != models.size()) {
+      pickle::misfit("it holds " + std::to_string(saved.size()) + " models, the trial wrapped " +
+                     std::to_string(models.size()));
+    }
+    for (std::size_t i = 0; i < models.size(); ++i) apply_model(*models[i], *saved[i], "model_" + std::to_string(i));
+  });
+}
+
+void export_safetensors(const std::string& checkpoint_directory, const std::string& path, int model_index) {
+  const pickle::Value state = read_state(checkpoint_directory);
+  about(checkpoint_directory, [&] {
+    const auto models = saved_models(state);
+    const pickle::Value& model = model_at(models, model_index, checkpoint_directory);
+    safetensors::save(pickle::expect<pickle::Dict>(model, "model_" + std::to_string(model_index)), path);
+  });
+}
+
+void save_safetensors(const torch::nn::Module& module, const std::string& path) {
+  const pickle::Value tensors = collect_model(module);
+  safetensors::save(*tensors.as<pickle::Dict>(), path);
+}
+
+void load_safetensors(const std::string& path, torch::nn::Module& module) {
+  const pickle::Value tensors = safetensors::load(path);
+  try {
+    apply_model(module, tensors, "model");
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(path + ": " + error.what());
   }
-  apply_model(model, (*list)[model_index], "model_" + std::to_string(model_index));
 }
 
 }  // namespace det

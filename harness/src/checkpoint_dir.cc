@@ -2,6 +2,8 @@
 #include "checkpoint_dir.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "checksum.h"
 
 namespace det {
 namespace {
@@ -24,6 +27,25 @@ namespace fs = std::filesystem;
 constexpr char kManifest[] = "manifest.json";
 constexpr char kPartial[] = ".partial";
 constexpr std::int64_t kManifestLimit = 16 << 20;
+
+struct FileStamp {
+  std::int64_t size = -1, changed_ns = -1;
+};
+FileStamp stamp_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_size, status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+/// Of a directory and what is directly in it.
+std::int64_t newest_change(const std::string& path) {
+  std::int64_t newest = stamp_of(path).changed_ns;
+  std::error_code error;
+  for (fs::directory_iterator walk(path, error), end; !error && walk != end; walk.increment(error)) {
+    newest = std::max(newest, stamp_of(walk->path().string()).changed_ns);
+  }
+  return newest;
+}
 
 Status sync_file(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -67,18 +89,23 @@ Status verify_file(const std::string& directory, const std::string& path, const 
   if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end()) {
     return damaged("leads out of the checkpoint");
   }
-  if (!entry.is_object() || !entry.contains("size") || !entry["size"].is_number_integer() ||
-      !entry.contains("sha256") || !entry["sha256"].is_string()) {
+  const auto text = [&](const char* kind) {
+    const Json* value = entry.is_object() ? find_path(entry, kind) : nullptr;
+    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+  };
+  const std::string sha256 = text("sha256"), crc64 = text("crc64");
+  const Json* bytes = entry.is_object() ? find_path(entry, "size") : nullptr;
+  if (bytes == nullptr || !bytes->is_number_integer() || (sha256.empty() && crc64.empty())) {
     return damaged("has no size and digest in the manifest");
   }
   std::error_code error;
   const auto size = fs::file_size(file, error);
   if (error) return damaged("is missing");
-  if (size != entry["size"].get<std::uint64_t>()) {
-    return damaged("has " + std::to_string(size) + " bytes, not " + entry["size"].dump());
+  if (size != bytes->get<std::uint64_t>()) {
+    return damaged("has " + std::to_string(size) + " bytes, not " + bytes->dump());
   }
-  TRY_ASSIGN(const std::string digest, sha256_file(file));
-  if (digest != entry["sha256"].get<std::string>()) return damaged("is damaged: its SHA-256 is not the manifest's");
+  TRY_ASSIGN(const std::string digest, sha256.empty() ? crc64_file(file) : sha256_file(file));
+  if (digest != (sha256.empty() ? crc64 : sha256)) return damaged("is damaged: its digest is not the manifest's");
   return {};
 }
 
@@ -92,17 +119,39 @@ std::int64_t steps_of(const std::string& directory) {
   return steps != nullptr && steps->is_number_integer() ? steps->get<std::int64_t>() : -1;
 }
 
+/// The lock of a directory that is still at `path` once we have it; none where the file system has no such locks.
+Result<UniqueFd> lock_directory(const std::string& path) {
+  UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return fail_errno(path);
+  while (::flock(directory.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return directory;
+  }
+  struct stat held {}, there {};
+  if (::fstat(directory.get(), &held) != 0 || ::stat(path.c_str(), &there) != 0 || held.st_ino != there.st_ino) {
+    return fail(Code::kAborted, path + " was removed while it was made");
+  }
+  return directory;
+}
+
 }  // namespace
 
 Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid) {
-  const std::string complete = storage + "/" + uuid;
-  TRY(remove_tree(complete + kPartial));
-  TRY(make_directories(complete + kPartial));
-  return CheckpointWriter(complete + kPartial, complete);
+  const std::string complete = storage + "/" + uuid, partial = complete + kPartial;
+  for (int attempt = 0;; ++attempt) {
+    TRY(make_directories(partial));
+    // Between these two lines another writer's clean-up may take it for a dead one's.
+    auto lock = lock_directory(partial);
+    if (lock) {
+      remove_dead_partials(storage, stamp_of(partial).changed_ns);
+      return CheckpointWriter(partial, complete, std::move(*lock));
+    }
+    if (attempt == 10) return tl::unexpected(lock.error());
+  }
 }
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
-    : partial_(std::exchange(other.partial_, {})), complete_(std::move(other.complete_)) {}
+    : partial_(std::exchange(other.partial_, {})), complete_(std::move(other.complete_)),
+      lock_(std::move(other.lock_)), noted_(std::move(other.noted_)) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (!partial_.empty()) (void)remove_tree(partial_);
@@ -112,6 +161,11 @@ Status CheckpointWriter::write(const std::string& path, std::string_view content
   UniqueFd file(::open((partial_ + "/" + path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file) return fail_errno(partial_ + "/" + path);
   return write_all(file.get(), content);
+}
+
+void CheckpointWriter::note(const std::string& path, std::uint64_t crc64) {
+  const FileStamp stamp = stamp_of(partial_ + "/" + path);
+  noted_[path] = {crc64, stamp.size, stamp.changed_ns};
 }
 
 Status CheckpointWriter::copy(const std::string& directory, const std::vector<std::string>& files,
@@ -134,17 +188,23 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
   std::map<std::string, std::int64_t> resources;
   for (const std::string& path : files) {
     const std::string file = partial_ + "/" + path;
-    const auto size = static_cast<std::int64_t>(fs::file_size(file));
-    TRY_ASSIGN(std::string digest, sha256_file(file));
-    entries[path] = {{"size", size}, {"sha256", std::move(digest)}};
-    resources[path] = size;
+    const FileStamp stamp = stamp_of(file);
+    const auto noted = noted_.find(path);
+    if (noted != noted_.end() && noted->second.size == stamp.size && noted->second.changed_ns == stamp.changed_ns) {
+      entries[path] = {{"size", stamp.size}, {"crc64", crc64_hex(noted->second.crc64)}};
+    } else {
+      TRY_ASSIGN(std::string digest, sha256_file(file));
+      entries[path] = {{"size", stamp.size}, {"sha256", std::move(digest)}};
+    }
+    resources[path] = stamp.size;
   }
-  const std::string manifest = dump_json({{"format", 1}, {"files", std::move(entries)}}, 1);
+  const std::string manifest = dump_json({{"format", 2}, {"files", std::move(entries)}}, 1);
   TRY(write_file_atomic(partial_ + "/" + kManifest, manifest));
   resources[kManifest] = static_cast<std::int64_t>(manifest.size());
   TRY(sync_directory(partial_));
   if (::rename(partial_.c_str(), complete_.c_str()) != 0) return fail_errno(complete_);
   partial_.clear();
+  lock_.reset();
   TRY(sync_directory(fs::path(complete_).parent_path().string()));
   return resources;
 }
@@ -164,6 +224,20 @@ std::vector<std::string> list_files(const std::string& directory, const std::str
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+void remove_dead_partials(const std::string& storage, std::int64_t now_ns) {
+  constexpr std::int64_t kMinute = 60'000'000'000, kPatience = 10 * kMinute, kPatienceWithoutLocks = 24 * 60 * kMinute;
+  std::error_code error;
+  for (fs::directory_iterator walk(storage, error), end; !error && walk != end; walk.increment(error)) {
+    const std::string path = walk->path().string();
+    if (!path.ends_with(kPartial)) continue;
+    const UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) continue;
+    const bool locked = ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK) continue;
+    if (now_ns - newest_change(path) >= (locked ? kPatience : kPatienceWithoutLocks)) (void)remove_tree(path);
+  }
 }
 
 Status verify_checkpoint(const std::string& directory) {

@@ -1,10 +1,16 @@
 // Owns reading state_dict.pth: a stack machine of the opcodes that PyTorch's files hold. It builds plain data and
-// tensors; every other name in the file is refused, so nothing in it can run.
+// tensors; every other name in the file is refused, so nothing in it can run. NumPy's names build a marker and no more,
+// so that a file may hold them (Python's random states) where nobody asks.
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
+#include <memory>
 #include <stdexcept>
+#include <unordered_set>
 
 #include "pickle.h"
 #include "pickle_types.h"
@@ -14,6 +20,10 @@ namespace det::pickle {
 namespace {
 
 constexpr int kDepth = 64;
+/// What these make of their first argument is, for us, that argument.
+constexpr std::array<std::string_view, 4> kWrappers{"torch._utils._rebuild_parameter",
+                                                    "torch._utils._rebuild_parameter_with_state",
+                                                    "torch.nn.parameter.Parameter", "torch.Size"};
 constexpr std::size_t kNodes = 4'000'000;  // after shared parts are counted as often as they are used
 
 struct Node;
@@ -36,17 +46,17 @@ struct Storage {
 };
 struct Node {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, torch::Tensor, Mark, Tuple, Sequence,
-               Mapping, Global, Storage>
+               Mapping, Global, Storage, Foreign>
       data;
 };
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), zip_(path) {}
+  explicit Reader(const std::string& path) : path_(path), zip_(std::make_shared<ZipReader>(path)) {}
 
   Value load() {
     // All entries lie in one folder whose name is the writer's choice.
-    for (const auto& [name, bytes] : zip_.entries()) {
+    for (const auto& [name, bytes] : zip_->entries()) {
       if (name.ends_with("/data.pkl")) folder_ = name.substr(0, name.size() - 8), in_ = bytes;
       if (name.ends_with("/byteorder") && bytes != "little") bad("was written on a big-endian machine");
     }
@@ -193,8 +203,9 @@ class Reader {
         push(Global{get<std::string>(module) + "." + get<std::string>(name)});
         break;
       }
-      case 'R': reduce(); break;
-      case 'b': (void)pop(), (void)top<Mapping>(); break;  // BUILD: attributes of an OrderedDict, of no use here
+      case '\x81':                                                              // NEWOBJ
+      case 'R': reduce(); break;                                                // REDUCE
+      case 'b': build(); break;                                                 // BUILD
       case 'Q': push(storage(pop())); break;                                    // BINPERSID
       case 'q': memo_[number(1)] = keep(); break;                               // BINPUT
       case 'r': memo_[number(4)] = keep(); break;                               // LONG_BINPUT
@@ -223,13 +234,26 @@ class Reader {
     const auto& items = get<Tuple>(arguments).items;
     if (name == "collections.OrderedDict" && items.empty()) {
       push(Mapping{});
+    } else if (name == "collections.Counter" && items.size() == 1) {
+      push(Mapping{get<Mapping>(items[0])});
     } else if (name == "torch._utils._rebuild_tensor_v2" && items.size() >= 4) {
       push(tensor(items));
-    } else if (name == "torch._utils._rebuild_parameter" && !items.empty()) {
+    } else if (std::find(kWrappers.begin(), kWrappers.end(), name) != kWrappers.end() && !items.empty()) {
       stack_.push_back(items[0]);
+    } else if (name == "torch.device" && !items.empty()) {
+      push(get<std::string>(items[0]));
+    } else if (name.starts_with("numpy.") || name == "_codecs.encode") {
+      push(Foreign{name});
     } else {
       bad("wants to call " + name + ", which is not plain data; refused");
     }
+  }
+
+  /// Attributes of an OrderedDict (`_metadata`) or a NumPy object: of no use here.
+  void build() {
+    (void)pop();
+    const NodePtr object = keep();
+    if (!std::holds_alternative<Foreign>(object->data)) (void)get<Mapping>(object);
   }
 
   /// ("storage", class, key, location, number of elements) → the bytes of data/<key>.
@@ -239,8 +263,8 @@ class Reader {
     const std::string& key = get<std::string>(items[2]);
     if (const auto known = storages_.find(key); known != storages_.end()) return known->second;
     const std::string& class_name = get<Global>(items[1]).name;
-    const auto entry = zip_.entries().find(folder_ + "data/" + key);
-    if (entry == zip_.entries().end()) bad("data/" + key + " is missing");
+    const auto entry = zip_->entries().find(folder_ + "data/" + key);
+    if (entry == zip_->entries().end()) bad("data/" + key + " is missing");
     for (const StorageClass& known : kStorageClasses) {
       if (class_name != "torch." + std::string(known.name)) continue;
       const std::int64_t count = get<std::int64_t>(items[4]);
@@ -250,11 +274,20 @@ class Reader {
         bad("data/" + key + " has " + std::to_string(entry->second.size()) + " bytes, not those of " +
             std::to_string(count) + " elements");
       }
-      torch::Tensor elements = torch::empty({count}, known.type);
-      if (count > 0) std::memcpy(elements.data_ptr(), entry->second.data(), entry->second.size());
-      return storages_[key] = Storage{std::move(elements)};
+      return storages_[key] = Storage{elements(entry->second, count, known.type)};
     }
     bad("holds elements of type " + class_name + ", which is not supported");
+  }
+
+  /// A view of the mapped file where its elements are aligned (PyTorch's files align them).
+  torch::Tensor elements(std::string_view bytes, std::int64_t count, torch::ScalarType type) {
+    if (count == 0) return torch::empty({0}, type);
+    void* data = const_cast<char*>(bytes.data());
+    const bool aligned = reinterpret_cast<std::uintptr_t>(data) % torch::elementSize(type) == 0;
+    if (aligned) return torch::from_blob(data, {count}, [zip = zip_](void*) {}, type);
+    torch::Tensor copy = torch::empty({count}, type);
+    std::memcpy(copy.data_ptr(), data, bytes.size());
+    return copy;
   }
 
   std::vector<std::int64_t> numbers(const NodePtr& node) const {
@@ -264,19 +297,19 @@ class Reader {
   }
 
   torch::Tensor tensor(const std::vector<NodePtr>& items) {
-    const torch::Tensor& elements = get<Storage>(items[0]).elements;
+    const torch::Tensor& all = get<Storage>(items[0]).elements;
     const std::int64_t offset = get<std::int64_t>(items[1]);
     const std::vector<std::int64_t> sizes = numbers(items[2]), strides = numbers(items[3]);
     __int128 last = offset, count = 1;
-    bool valid = offset >= 0 && sizes.size() == strides.size() && sizes.size() <= kDepth;
+    bool valid = offset >= 0 && sizes.size() == strides.size() && sizes.size() <= kDepth, empty = false;
     for (std::size_t i = 0; valid && i < sizes.size(); ++i) {
-      valid = sizes[i] >= 0 && strides[i] >= 0;
+      empty = empty || sizes[i] == 0;
       last += static_cast<__int128>(sizes[i] - 1) * strides[i];
-      count *= sizes[i];
-      valid = valid && count <= elements.numel();
+      count *= std::max<std::int64_t>(sizes[i], 1);
+      valid = sizes[i] >= 0 && strides[i] >= 0 && count <= std::numeric_limits<std::int64_t>::max();
     }
-    if (!valid || (count > 0 && last >= elements.numel())) bad("a tensor does not fit its data");
-    return elements.as_strided(sizes, strides, offset);
+    if (!valid || (!empty && (count > all.numel() || last >= all.numel()))) bad("a tensor does not fit its data");
+    return all.as_strided(sizes, strides, offset);
   }
 
   Value to_value(const Node& node, int depth) {
@@ -290,12 +323,18 @@ class Reader {
     if (const auto* v = std::get_if<Sequence>(&node.data)) return to_list(v->items, depth);
     if (const auto* v = std::get_if<Mapping>(&node.data)) {
       Dict dict;
+      std::unordered_set<std::string> seen;
       for (const auto& [key, item] : v->items) {
         const auto* index = std::get_if<std::int64_t>(&key->data);  // Python's optimizers number their parameters
-        dict.add(index != nullptr ? std::to_string(*index) : get<std::string>(key), to_value(*item, depth + 1));
+        std::string name = index != nullptr ? std::to_string(*index) : get<std::string>(key);
+        if (!seen.insert(name).second) bad("holds the key \"" + name + "\" twice");
+        dict.add(std::move(name), to_value(*item, depth + 1));
       }
       return dict;
     }
+    if (const auto* v = std::get_if<Foreign>(&node.data)) return *v;
+    const auto* global = std::get_if<Global>(&node.data);  // an element type: "torch.float32"
+    if (global != nullptr && global->name.starts_with("torch.")) return global->name;
     if (!std::holds_alternative<std::monostate>(node.data)) bad("holds something that is not plain data");
     return {};
   }
@@ -306,7 +345,7 @@ class Reader {
   }
 
   std::string path_;
-  ZipReader zip_;
+  std::shared_ptr<ZipReader> zip_;  ///< shared with the tensors that are views of it
   std::string folder_;
   std::string_view in_;
   std::size_t at_ = 0;

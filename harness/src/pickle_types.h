@@ -12,7 +12,7 @@ struct StorageClass {
   std::string_view name;  ///< in the module "torch"
   torch::ScalarType type;
 };
-inline constexpr std::array<StorageClass, 10> kStorageClasses{{
+inline constexpr std::array<StorageClass, 12> kStorageClasses{{
     {"FloatStorage", torch::kFloat},
     {"DoubleStorage", torch::kDouble},
     {"HalfStorage", torch::kHalf},
@@ -23,6 +23,8 @@ inline constexpr std::array<StorageClass, 10> kStorageClasses{{
     {"CharStorage", torch::kChar},
     {"ByteStorage", torch::kByte},
     {"BoolStorage", torch::kBool},
+    {"ComplexFloatStorage", torch::kComplexFloat},
+    {"ComplexDoubleStorage", torch::kComplexDouble},
 }};
 
 }  // namespace det::pickle

@@ -1,10 +1,11 @@
 // Owns writing state_dict.pth: pickle protocol 2, of which weights_only readers know every opcode used here.
 #include <bit>
+#include <limits>
 #include <stdexcept>
 
 #include "pickle.h"
 #include "pickle_types.h"
-#include "zip.h"
+#include "snapshot.h"
 
 namespace det::pickle {
 
@@ -23,20 +24,11 @@ constexpr std::string_view kOrderedDict = "ccollections\nOrderedDict\n)R";
 
 class Writer {
  public:
-  explicit Writer(std::string path) : path_(std::move(path)), zip_(path_) {}
-
-  void save(const Value& value) {
-    out_ = "\x80\x02";
+  Encoded encode(const Value& value) {
+    encoded_.pickle = "\x80\x02";
     std::visit([this](const auto& v) { put(v); }, value.data);
     out_ += '.';
-    zip_.add("archive/data.pkl", out_);
-    zip_.add("archive/byteorder", "little");
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      zip_.add("archive/data/" + std::to_string(i),
-               {static_cast<const char*>(tensors_[i].data_ptr()), tensors_[i].nbytes()});
-    }
-    zip_.add("archive/version", "3\n");
-    zip_.finish();
+    return std::move(encoded_);
   }
 
  private:
@@ -52,7 +44,9 @@ class Writer {
     const auto bits = std::bit_cast<std::uint64_t>(v);
     for (int shift = 56; shift >= 0; shift -= 8) out_ += static_cast<char>(bits >> shift);
   }
+  void put(const Foreign& v) { throw std::runtime_error(v.name + " cannot be saved"); }
   void put(const std::string& v) {
+    if (v.size() > std::numeric_limits<std::uint32_t>::max()) throw std::runtime_error("a text is over 4 GiB");
     out_ += 'X';
     put_bytes(v.size(), 4);
     out_ += v;
@@ -72,23 +66,22 @@ class Writer {
     out_ += 'u';
   }
   void put(const torch::Tensor& tensor) {
-    const torch::Tensor plain = tensor.detach().to(torch::kCPU).contiguous();
     out_ += "ctorch._utils\n_rebuild_tensor_v2\n((";
     put(std::string("storage"));
     out_ += "ctorch\n";
-    out_ += storage_name(plain.scalar_type());
+    out_ += storage_name(tensor.scalar_type());
     out_ += '\n';
-    put(std::to_string(tensors_.size()));
+    put(std::to_string(encoded_.tensors.size()));
     put(std::string("cpu"));
-    put(static_cast<std::int64_t>(plain.numel()));
+    put(static_cast<std::int64_t>(tensor.numel()));
     out_ += "tQ";
     put(std::int64_t{0});
-    put_tuple(plain.sizes());
-    put_tuple(plain.strides());
+    put_tuple(tensor.sizes());
+    put_tuple(kept_strides(tensor));
     out_ += '\x89';
     out_ += kOrderedDict;
     out_ += "tR";
-    tensors_.push_back(plain);
+    encoded_.tensors.push_back(tensor.detach());
   }
   void put_tuple(torch::IntArrayRef numbers) {
     out_ += '(';
@@ -98,21 +91,35 @@ class Writer {
   void put_bytes(std::uint64_t v, int count) {
     for (int i = 0; i < count; ++i) out_ += static_cast<char>(v >> (8 * i));
   }
-  std::string_view storage_name(torch::ScalarType type) const {
+  static std::string_view storage_name(torch::ScalarType type) {
     for (const StorageClass& storage : kStorageClasses) {
       if (storage.type == type) return storage.name;
     }
-    throw std::runtime_error(path_ + ": tensors of type " + torch::toString(type) + " cannot be saved");
+    throw std::runtime_error(std::string("tensors of type ") + torch::toString(type) + " cannot be saved");
   }
 
-  std::string path_;
-  ZipWriter zip_;
-  std::string out_;
-  std::vector<torch::Tensor> tensors_;
+  Encoded encoded_;
+  std::string& out_ = encoded_.pickle;
 };
 
 }  // namespace
 
-void save(const Value& value, const std::string& path) { Writer(path).save(value); }
+Encoded encode(const Value& value) { return Writer().encode(value); }
+
+std::vector<std::int64_t> kept_strides(const torch::Tensor& tensor) {
+  if (tensor.is_non_overlapping_and_dense()) return tensor.strides().vec();
+  const auto strides = c10::contiguous_strides(tensor.sizes());
+  return {strides.begin(), strides.end()};
+}
+
+void save(const Value& value, const std::string& path) {
+  Snapshot snapshot(torch::kCPU);
+  try {
+    snapshot.take(value);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(path + ": " + error.what());
+  }
+  if (const auto written = snapshot.write(path); !written) throw std::runtime_error(written.error().message);
+}
 
 }  // namespace det::pickle

@@ -3,232 +3,40 @@
 
 #include <ATen/Context.h>
 #include <torch/cuda.h>
-#include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/sgd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <tuple>
+#include <string_view>
 
+#include "base/random.h"
 #include "torch_compat.h"
 
 namespace det {
 namespace {
 
-namespace optim = torch::optim;
 using pickle::Dict;
+using pickle::expect;
 using pickle::List;
+using pickle::member;
+using pickle::misfit;
 using pickle::Value;
 
-[[noreturn]] void misfit(const std::string& what) { throw std::runtime_error("checkpoint does not fit: " + what); }
-
-// The fields of every optimizer LibTorch has whose state we save, once for saving and loading.
-template <typename F>
-void fields(optim::SGDOptions& o, F&& f) {
-  f("lr", o.lr()), f("momentum", o.momentum()), f("dampening", o.dampening());
-  f("weight_decay", o.weight_decay()), f("nesterov", o.nesterov());
-}
-template <typename F>
-void fields(optim::SGDParamState& s, F&& f) {
-  f("momentum_buffer", s.momentum_buffer());
-}
-template <typename Adam, typename F>
-void adam_options(Adam& o, F&& f) {
-  f("lr", o.lr()), f("betas", o.betas()), f("eps", o.eps());
-  f("weight_decay", o.weight_decay()), f("amsgrad", o.amsgrad());
-}
-template <typename Adam, typename F>
-void adam_state(Adam& s, F&& f) {
-  f("step", s.step()), f("exp_avg", s.exp_avg()), f("exp_avg_sq", s.exp_avg_sq());
-  f("max_exp_avg_sq", s.max_exp_avg_sq());
-}
-template <typename F>
-void fields(optim::AdamOptions& o, F&& f) {
-  adam_options(o, f);
-}
-template <typename F>
-void fields(optim::AdamParamState& s, F&& f) {
-  adam_state(s, f);
-}
-template <typename F>
-void fields(optim::AdamWOptions& o, F&& f) {
-  adam_options(o, f);
-}
-template <typename F>
-void fields(optim::AdamWParamState& s, F&& f) {
-  adam_state(s, f);
-}
-template <typename F>
-void fields(optim::RMSpropOptions& o, F&& f) {
-  f("lr", o.lr()), f("alpha", o.alpha()), f("eps", o.eps()), f("weight_decay", o.weight_decay());
-  f("momentum", o.momentum()), f("centered", o.centered());
-}
-template <typename F>
-void fields(optim::RMSpropParamState& s, F&& f) {
-  f("step", s.step()), f("square_avg", s.square_avg());
-  f("momentum_buffer", s.momentum_buffer()), f("grad_avg", s.grad_avg());
-}
-template <typename F>
-void fields(optim::AdagradOptions& o, F&& f) {
-  f("lr", o.lr()), f("lr_decay", o.lr_decay()), f("weight_decay", o.weight_decay());
-  f("initial_accumulator_value", o.initial_accumulator_value()), f("eps", o.eps());
-}
-template <typename F>
-void fields(optim::AdagradParamState& s, F&& f) {
-  f("step", s.step()), f("sum", s.sum());
-}
-
-/// Calls `use.template operator()<Options, ParamState>()` for the optimizer's kind; false when it is unknown.
-template <typename Use>
-bool with_kind(optim::Optimizer& optimizer, Use&& use) {
-  auto* options = &optimizer.defaults();
-  const auto is = [&]<typename Options, typename State>() {
-    if (dynamic_cast<Options*>(options) == nullptr) return false;
-    use.template operator()<Options, State>();
-    return true;
-  };
-  return is.template operator()<optim::SGDOptions, optim::SGDParamState>() ||
-         is.template operator()<optim::AdamOptions, optim::AdamParamState>() ||
-         is.template operator()<optim::AdamWOptions, optim::AdamWParamState>() ||
-         is.template operator()<optim::RMSpropOptions, optim::RMSpropParamState>() ||
-         is.template operator()<optim::AdagradOptions, optim::AdagradParamState>();
-}
-
-struct SaveField {
-  Dict& out;
-  template <typename T>
-  void operator()(const char* name, const T& value) const {
-    out.add(name, Value(value));
+/// The dictionary without Python's "module." before every key, where the model has no such names itself.
+struct Unwrapped {
+  Unwrapped(const Dict& saved, bool strip) : saved(saved), strip(strip) {}
+  static constexpr std::string_view kPrefix = "module.";
+  const Value* find(const std::string& name) const {
+    return saved.find(strip ? std::string(kPrefix) + name : name);
   }
-  void operator()(const char* name, const torch::Tensor& value) const {
-    if (value.defined()) out.add(name, Value(value));
-  }
-  void operator()(const char* name, const std::tuple<double, double>& value) const {
-    out.add(name, Value(List{Value(std::get<0>(value)), Value(std::get<1>(value))}));
-  }
+  const Dict& saved;
+  bool strip;
 };
 
-struct LoadField {
-  const Dict& in;
-  const std::string& owner;
-  const torch::Tensor* like = nullptr;  ///< the parameter: device and shape of its state's tensors
-
-  template <typename T>
-  void operator()(const char* name, T& value) const {
-    value = get<T>(need(name), name);
-  }
-  void operator()(const char* name, torch::Tensor& value) const {
-    const Value* saved = in.find(name);
-    if (saved == nullptr) return;  // not yet made when it was saved
-    const auto& tensor = get<torch::Tensor>(*saved, name);
-    if (tensor.sizes() != like->sizes()) {
-      misfit(owner + "." + name + " is " + compat::shape_text(tensor) + ", the parameter " + compat::shape_text(*like));
-    }
-    value = tensor.to(like->device()).clone();
-  }
-  void operator()(const char* name, std::tuple<double, double>& value) const {
-    const auto& pair = get<List>(need(name), name);
-    if (pair.size() != 2) misfit(owner + "." + name);
-    value = {get<double>(pair[0], name), get<double>(pair[1], name)};
-  }
-
- private:
-  const Value& need(const char* name) const {
-    const Value* value = in.find(name);
-    if (value == nullptr) misfit(owner + "." + name + " is missing");
-    return *value;
-  }
-  template <typename T>
-  const T& get(const Value& value, const char* name) const {
-    const T* data = value.as<T>();
-    if (data == nullptr) misfit(owner + "." + name + " is of another kind");
-    return *data;
-  }
-};
-
-Value collect_optimizer(const ParameterNames& names, optim::Optimizer& optimizer) {
-  Dict states;
-  List groups;
-  with_kind(optimizer, [&]<typename Options, typename State>() {
-    auto& kept = optimizer.state();
-    for (std::size_t g = 0; g < optimizer.param_groups().size(); ++g) {
-      auto& group = optimizer.param_groups()[g];
-      List members;
-      for (std::size_t i = 0; i < group.params().size(); ++i) {
-        const torch::Tensor& parameter = group.params()[i];
-        const std::string& name = names.at(parameter.unsafeGetTensorImpl());
-        if (const auto found = kept.find(compat::state_key(optimizer, parameter)); found != kept.end()) {
-          Dict state;
-          fields(static_cast<State&>(*found->second), SaveField{state});
-          states.add(name, std::move(state));
-        }
-        members.emplace_back(name);
-      }
-      Dict entry;
-      fields(static_cast<Options&>(group.options()), SaveField{entry});
-      entry.add("params", std::move(members));
-      groups.emplace_back(std::move(entry));
-    }
-  });
-  Dict out;
-  out.add("state", std::move(states));
-  out.add("param_groups", std::move(groups));
-  return out;
-}
-
-const Value& member(const Value& value, const char* name) {
-  const Dict* dict = value.as<Dict>();
-  const Value* found = dict == nullptr ? nullptr : dict->find(name);
-  if (found == nullptr) misfit(std::string(name) + " is missing");
-  return *found;
-}
-template <typename T>
-const T& expect(const Value& value, const std::string& name) {
-  const T* data = value.as<T>();
-  if (data == nullptr) misfit(name + " is of another kind");
-  return *data;
-}
-
-void apply_optimizer(const ParameterNames& names, optim::Optimizer& optimizer, const Value& saved,
-                     const std::string& owner) {
-  const Dict& states = expect<Dict>(member(saved, "state"), owner + ".state");
-  const List& groups = expect<List>(member(saved, "param_groups"), owner + ".param_groups");
-  if (groups.size() != optimizer.param_groups().size()) {
-    misfit(owner + " has " + std::to_string(groups.size()) + " parameter groups, the trial's has " +
-           std::to_string(optimizer.param_groups().size()));
-  }
-  with_kind(optimizer, [&]<typename Options, typename State>() {
-    auto& kept = optimizer.state();
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      auto& group = optimizer.param_groups()[g];
-      fields(static_cast<Options&>(group.options()), LoadField{expect<Dict>(groups[g], owner), owner});
-      for (std::size_t i = 0; i < group.params().size(); ++i) {
-        const torch::Tensor& parameter = group.params()[i];
-        const std::string& name = names.at(parameter.unsafeGetTensorImpl());
-        const Value* entry = states.find(name);
-        if (entry == nullptr) continue;  // it had not been stepped yet
-        auto state = std::make_unique<State>();
-        const std::string path = owner + "." + name;
-        fields(*state, LoadField{expect<Dict>(*entry, path), path, &parameter});
-        kept[compat::state_key(optimizer, parameter)] = std::move(state);
-      }
-    }
-  });
-}
-
-Value collect_model(const torch::nn::Module& model) {
-  Dict tensors;
-  for (const auto& item : model.named_parameters()) tensors.add(item.key(), Value(item.value()));
-  for (const auto& item : model.named_buffers()) {
-    if (item.value().defined()) tensors.add(item.key(), Value(item.value()));
-  }
-  return tensors;
-}
-
-void copy_tensor(const Dict& saved, const std::string& owner, const std::string& name, torch::Tensor target) {
+void copy_tensor(const Unwrapped& saved, const std::string& owner, const std::string& name, torch::Tensor target) {
   const Value* entry = saved.find(name);
   if (entry == nullptr) misfit(owner + "." + name + " is missing");
   const auto& tensor = expect<torch::Tensor>(*entry, owner + "." + name);
@@ -246,7 +54,70 @@ torch::Tensor generator_state(const torch::Device& device) {
 void set_generator_state(const torch::Device& device, const torch::Tensor& state) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
   std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
+  generator.set_state(state.clone());
+}
+
+/// The reverse of generator_bytes: {"cpu_rng_state": …, "gpu_rng_state": …}.
+Dict generator_dict(std::string_view bytes) {
+  const auto tensor = [](std::string_view content) {
+    torch::Tensor state = torch::empty({static_cast<std::int64_t>(content.size())}, torch::kByte);
+    if (!content.empty()) std::memcpy(state.data_ptr(), content.data(), content.size());
+    return state;
+  };
+  std::uint64_t cpu = 0;
+  if (bytes.size() < sizeof cpu) misfit("a rank's generator state");
+  std::memcpy(&cpu, bytes.data(), sizeof cpu);
+  bytes.remove_prefix(sizeof cpu);
+  if (cpu > bytes.size()) misfit("a rank's generator state");
+  Dict dict;
+  dict.add("cpu_rng_state", tensor(bytes.substr(0, cpu)));
+  if (cpu < bytes.size()) dict.add("gpu_rng_state", tensor(bytes.substr(cpu)));
+  return dict;
+}
+
+void set_generators(const torch::Device& device, const Value& saved) {
+  set_generator_state(torch::kCPU, expect<torch::Tensor>(member(saved, "cpu_rng_state"), "cpu_rng_state"));
+  const Value* gpu = expect<Dict>(saved, "rng_state").find("gpu_rng_state");
+  if (device.is_cuda() && gpu != nullptr) set_generator_state(device, expect<torch::Tensor>(*gpu, "gpu_rng_state"));
+}
+
+void apply_schedulers(ContextState& context, const Dict& state) {
+  const Value* entry = state.find("lr_schedulers_state_dict");
+  if (entry == nullptr && context.lr_schedulers.empty()) return;
+  if (entry == nullptr) misfit("lr_schedulers_state_dict is missing");
+  const List& saved = expect<List>(*entry, "lr_schedulers_state_dict");
+  if (saved.size() != context.lr_schedulers.size()) {
+    misfit("it holds " + std::to_string(saved.size()) + " learning-rate schedules, the trial wrapped " +
+           std::to_string(context.lr_schedulers.size()));
+  }
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    const std::string name = "lr_scheduler_" + std::to_string(i);
+    try {
+      context.lr_schedulers[i].scheduler->load_state_dict(pickle::from_value(saved[i], name));
+    } catch (const std::exception& error) {
+      misfit(name + ": " + error.what());
+    }
+  }
+}
+
+void apply_callbacks(ContextState& context, const Dict& state) {
+  const Value* entry = state.find("callbacks");
+  static const Dict kNone;
+  const Dict& saved = entry == nullptr ? kNone : expect<Dict>(*entry, "callbacks");
+  for (const auto& [name, callback] : context.callbacks) {
+    if (const Value* own = saved.find(name)) {
+      callback->load_state_dict(pickle::from_value(*own, "callbacks." + name));
+    } else {
+      std::fprintf(stderr, "warning: the checkpoint holds no state of callback \"%s\"\n", name.c_str());
+    }
+  }
+  for (const auto& [name, own] : saved.items) {
+    const auto known = [&](const auto& item) { return item.first == name; };
+    if (std::none_of(context.callbacks.begin(), context.callbacks.end(), known)) {
+      std::fprintf(stderr, "warning: the checkpoint holds the state of callback \"%s\", which the trial has not\n",
+                   name.c_str());
+    }
+  }
 }
 
 }  // namespace
@@ -261,51 +132,105 @@ ParameterNames parameter_names(const ContextState& context) {
   return names;
 }
 
-bool is_known_optimizer(optim::Optimizer& optimizer) {
-  return with_kind(optimizer, []<typename Options, typename State>() {});
+std::string generator_bytes(const ContextState& context) {
+  const auto view = [](const torch::Tensor& state) {
+    return std::string_view(static_cast<const char*>(state.data_ptr()), state.nbytes());
+  };
+  const torch::Tensor cpu = generator_state(torch::kCPU);
+  const std::uint64_t size = cpu.nbytes();
+  std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
+  bytes += view(cpu);
+  if (context.device.is_cuda()) bytes += view(generator_state(context.device));
+  return bytes;
 }
 
-Value collect_state(ContextState& context) {
-  List models, optimizers;
+Value collect_model(const torch::nn::Module& model) {
+  Dict tensors;
+  for (const auto& item : model.named_parameters()) tensors.add(item.key(), Value(item.value()));
+  for (const auto& item : model.named_buffers()) {
+    if (item.value().defined()) tensors.add(item.key(), Value(item.value()));
+  }
+  return tensors;
+}
+
+Value collect_state(ContextState& context, const std::vector<std::string>& generators) {
+  List models, optimizers, schedulers, ranks;
+  Dict callbacks;
   for (const auto& model : context.models) models.push_back(collect_model(*model));
   const ParameterNames names = parameter_names(context);
   for (const auto& optimizer : context.optimizers) optimizers.push_back(collect_optimizer(names, *optimizer));
-  Dict random;
-  random.add("cpu_rng_state", Value(generator_state(torch::kCPU)));
-  if (context.device.is_cuda()) random.add("gpu_rng_state", Value(generator_state(context.device)));
+  for (const auto& wrapped : context.lr_schedulers) {
+    schedulers.push_back(pickle::to_value(wrapped.scheduler->state_dict()));
+  }
+  for (const auto& [name, callback] : context.callbacks) {
+    callbacks.add(name, pickle::to_value(callback->state_dict()));
+  }
+  for (const std::string& bytes : generators) ranks.push_back(generator_dict(bytes));
   Dict out;
   out.add("models_state_dict", std::move(models));
   out.add("optimizers_state_dict", std::move(optimizers));
-  out.add("lr_schedulers_state_dict", List{});
-  out.add("callbacks", Dict{});
-  out.add("rng_state", std::move(random));
+  out.add("lr_schedulers_state_dict", std::move(schedulers));
+  out.add("callbacks", std::move(callbacks));
+  out.add("rng_state", generator_dict(generators.at(0)));
+  out.add("rng_states_by_rank", std::move(ranks));
+  if (context.scaler != nullptr) out.add("scaler_state_dict", pickle::to_value(context.scaler->state_dict()));
   return out;
+}
+
+std::vector<const Value*> saved_models(const Value& state) {
+  const Dict& dict = expect<Dict>(state, "the state");
+  if (const Value* one = dict.find("model_state_dict")) return {one};
+  std::vector<const Value*> models;
+  for (const Value& model : expect<List>(member(state, "models_state_dict"), "models_state_dict")) {
+    models.push_back(&model);
+  }
+  return models;
+}
+
+void apply_generators(const torch::Device& device, std::int64_t trial_seed, int rank, const Value& state,
+                      std::int64_t steps_completed) {
+  const Dict& dict = expect<Dict>(state, "the state");
+  if (const Value* ranks = dict.find("rng_states_by_rank")) {
+    const List& all = expect<List>(*ranks, "rng_states_by_rank");
+    if (static_cast<std::size_t>(rank) < all.size()) return set_generators(device, all[rank]);
+  } else if (const Value* chief = dict.find("rng_state"); chief != nullptr && rank == 0) {
+    return set_generators(device, *chief);
+  }
+  Random random{static_cast<std::uint64_t>(trial_seed), static_cast<std::uint64_t>(steps_completed)};
+  torch::manual_seed(Random{random.next(), static_cast<std::uint64_t>(rank)}.next());
 }
 
 void apply_model(torch::nn::Module& model, const Value& state, const std::string& name) {
   torch::NoGradGuard no_grad;
-  const Dict& saved = expect<Dict>(state, name);
-  std::size_t known = 0;
-  for (auto& item : model.named_parameters()) copy_tensor(saved, name, item.key(), item.value()), ++known;
-  for (auto& item : model.named_buffers()) {
-    if (item.value().defined()) copy_tensor(saved, name, item.key(), item.value()), ++known;
-  }
-  if (known == saved.items.size()) return;
+  const Dict& dict = expect<Dict>(state, name);
   const auto parameters = model.named_parameters();
   const auto buffers = model.named_buffers();
-  for (const auto& [key, value] : saved.items) {
-    if (!parameters.contains(key) && !buffers.contains(key)) misfit(name + "." + key + " is not in the model");
+  const bool strip = !dict.items.empty() && std::all_of(dict.items.begin(), dict.items.end(), [&](const auto& item) {
+    return item.first.starts_with(Unwrapped::kPrefix) && !parameters.contains(item.first) &&
+           !buffers.contains(item.first);
+  });
+  const Unwrapped saved(dict, strip);
+  std::size_t known = 0;
+  for (const auto& item : parameters) copy_tensor(saved, name, item.key(), item.value()), ++known;
+  for (const auto& item : buffers) {
+    if (item.value().defined()) copy_tensor(saved, name, item.key(), item.value()), ++known;
+  }
+  if (known == dict.items.size()) return;
+  for (const auto& [key, value] : dict.items) {
+    const std::string plain = strip ? key.substr(Unwrapped::kPrefix.size()) : key;
+    if (!parameters.contains(plain) && !buffers.contains(plain)) misfit(name + "." + key + " is not in the model");
   }
 }
 
-void apply_state(ContextState& context, const Value& state, bool with_generators) {
-  const List& models = expect<List>(member(state, "models_state_dict"), "models_state_dict");
+void apply_state(ContextState& context, const Value& state, bool with_generators, std::int64_t steps_completed) {
+  const Dict& dict = expect<Dict>(state, "the state");
+  const auto models = saved_models(state);
   if (models.size() != context.models.size()) {
     misfit("it holds " + std::to_string(models.size()) + " models, the trial wrapped " +
            std::to_string(context.models.size()));
   }
   for (std::size_t i = 0; i < models.size(); ++i) {
-    apply_model(*context.models[i], models[i], "model_" + std::to_string(i));
+    apply_model(*context.models[i], *models[i], "model_" + std::to_string(i));
   }
   const List& optimizers = expect<List>(member(state, "optimizers_state_dict"), "optimizers_state_dict");
   if (optimizers.size() != context.optimizers.size()) {
@@ -316,12 +241,14 @@ void apply_state(ContextState& context, const Value& state, bool with_generators
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
     apply_optimizer(names, *context.optimizers[i], optimizers[i], "optimizer_" + std::to_string(i));
   }
-  if (!with_generators) return;
-  const Value& random = member(state, "rng_state");
-  set_generator_state(torch::kCPU, expect<torch::Tensor>(member(random, "cpu_rng_state"), "cpu_rng_state"));
-  if (context.device.is_cuda() && expect<Dict>(random, "rng_state").find("gpu_rng_state") != nullptr) {
-    set_generator_state(context.device, expect<torch::Tensor>(member(random, "gpu_rng_state"), "gpu_rng_state"));
+  apply_schedulers(context, dict);
+  apply_callbacks(context, dict);
+  const Value* scaler = dict.find("scaler_state_dict");
+  if (scaler != nullptr && context.scaler != nullptr) {
+    context.scaler->load_state_dict(pickle::from_value(*scaler, "scaler_state_dict"));
   }
+  if (!with_generators) return;
+  apply_generators(context.device, context.info.seed, context.distributed->rank(), state, steps_completed);
 }
 
 }  // namespace det
