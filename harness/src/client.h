@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 
@@ -32,6 +33,8 @@ struct TrialInfo {
   std::string checkpoint_dir;     ///< where checkpoints lie, one folder a uuid
   std::string model_dir;          ///< "" for none
   bool on_cluster = false;
+  std::string master, cluster_id, agent_id, task_id, allocation_id;  ///< "" without a cluster
+  std::vector<int> slot_ids;
 };
 
 /// A checkpoint whose files are all on disk.
@@ -43,7 +46,7 @@ struct CheckpointRecord {
 };
 
 /// Reports take effect in the order made, and each once however often it is sent. Reporting does not wait for the
-/// network; it blocks only when the spool is full. Used by the training thread; should_preempt by any.
+/// network; it blocks only when the spool is full. Any thread may report; those of one thread keep their order.
 class Client {
  public:
   virtual ~Client() = default;
@@ -54,6 +57,8 @@ class Client {
   virtual void report_invalid_hp() = 0;
   /// The slots are wanted back: save at the next batch boundary and leave. Cheap: asked every batch.
   virtual bool should_preempt() const = 0;
+  /// Much is unsent: what nobody would miss should not be reported now.
+  virtual bool backlogged() const { return false; }
   /// The checkpoint is saved and this process leaves.
   virtual void acknowledge_preemption() = 0;
   /// Waits until every report is durable; false when `timeout` passed before.
@@ -62,6 +67,9 @@ class Client {
 
 /// Prints reports, a line each. SIGINT and SIGTERM ask for preemption (the second one kills).
 std::unique_ptr<Client> make_local_client();
+/// Reports nothing: for ranks other than the chief. With `takes_signals` an interrupt asks for preemption as above, so
+/// that a process lives until the chief has told it.
+std::unique_ptr<Client> make_quiet_client(bool takes_signals);
 
 /// Where and as whom the cluster client reports.
 struct ClusterAddress {

@@ -31,13 +31,15 @@ namespace {
 
 constexpr std::int64_t kSpoolBytes = 64 << 20;
 constexpr std::size_t kSpoolReports = 1 << 20;
+/// Several threads may wait for acknowledgements while each nudge wakes one: none waits longer than this for its turn.
+constexpr Duration kNudge = std::chrono::seconds(1);
 constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
 /// Not below what servers forbid by default (one ping in five minutes without data).
 constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
 
 struct Entry {
   v1::HarnessMessage message;
-  std::int64_t sequence = 0;
+  std::int64_t sequence = 0;  // given by the reporter thread: the order of the queue is the order of reports
   std::int64_t bytes = 0;
 };
 
@@ -70,38 +72,41 @@ class Reporter {
     connect();
     thread_ = std::thread([this] { run(); });
   }
-  /// Training thread. Drops what is not acknowledged; flush first.
+  /// Drops what is not acknowledged; flush first. No other thread reports any more.
   ~Reporter() {
     stopping_ = true;
     wake();
     thread_.join();
   }
 
-  /// Training thread. Waits while the spool is full.
+  /// Any thread. Waits while the spool is full.
   void add(v1::Report report) {
     Entry entry;
-    entry.sequence = ++last_sequence_;
-    report.set_sequence(entry.sequence);
     *report.mutable_time() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(wall_now().micros);
     *entry.message.mutable_report() = std::move(report);
     entry.bytes = static_cast<std::int64_t>(entry.message.ByteSizeLong());
-    while (spooled_ > kSpoolBytes) (void)acknowledgements_.pop_batch(1, std::chrono::seconds(1));
+    while (spooled_ > kSpoolBytes) (void)acknowledgements_.pop_batch(1, kNudge);
     spooled_ += entry.bytes;
+    // Before the push: whoever flushes after its own push then waits for a number that is not below its own.
+    ++added_;
     (void)queue_.push(std::move(entry));
     wake();
   }
-  /// Training thread.
+  /// Any thread.
   bool flush(std::chrono::seconds timeout) {
     const MonoTime deadline = mono_now() + timeout;
-    while (acknowledged_ < last_sequence_) {
+    const std::int64_t last = added_;
+    while (acknowledged_ < last) {
       const Duration left = deadline - mono_now();
       if (left.count() <= 0) return false;
-      (void)acknowledgements_.pop_batch(1, left);
+      (void)acknowledgements_.pop_batch(1, std::min(left, kNudge));
     }
     return true;
   }
   /// Any thread.
   bool preempted() const { return preempted_.load(std::memory_order_relaxed); }
+  /// Any thread.
+  bool backlogged() const { return spooled_ > kSpoolBytes / 2; }
 
  private:
   /// Any thread. The alarm is set by whoever turns awake_ on, so never by two at once.
@@ -201,7 +206,11 @@ class Reporter {
   }
 
   void send_next() {
-    for (Entry& entry : queue_.pop_batch(kSpoolReports, std::chrono::seconds(0))) spool_.push_back(std::move(entry));
+    for (Entry& entry : queue_.pop_batch(kSpoolReports, std::chrono::seconds(0))) {
+      entry.sequence = ++last_sequence_;
+      entry.message.mutable_report()->set_sequence(entry.sequence);
+      spool_.push_back(std::move(entry));
+    }
     if (attached_ && !writing_ && !failed_ && next_ < spool_.size()) write(spool_[next_++].message);
   }
 
@@ -250,13 +259,13 @@ class Reporter {
   // Between the threads.
   Queue<Entry> queue_{kSpoolReports};
   Queue<bool> acknowledgements_{1};  // a nudge for who waits
-  std::atomic<std::int64_t> spooled_{0}, acknowledged_{0};
+  std::atomic<std::int64_t> spooled_{0}, added_{0}, acknowledged_{0};
   std::atomic<bool> preempted_{false}, stopping_{false}, awake_{false};
   grpc::Alarm wake_alarm_;
-  std::int64_t last_sequence_ = 0;  // of the training thread
 
   // Of the reporter thread.
   std::deque<Entry> spool_;
+  std::int64_t last_sequence_ = 0;
   std::size_t next_ = 0;  // the first of spool_ that this stream has not sent
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream_;
@@ -300,6 +309,7 @@ class ClusterClient final : public Client {
     reporter_.add(std::move(report));
   }
   bool should_preempt() const override { return reporter_.preempted(); }
+  bool backlogged() const override { return reporter_.backlogged(); }
   void acknowledge_preemption() override {
     v1::Report report;
     report.mutable_preemption_acknowledged();

@@ -1,7 +1,9 @@
-// Owns the client of a program that trains without a cluster: a readable line a report.
+// Owns the clients that speak to no master: a readable line a report, or nothing.
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "client.h"
 
@@ -22,24 +24,47 @@ std::string to_text(const Json& value) {
   return text;
 }
 
-class LocalClient final : public Client {
+/// While it lives the first interrupt is only noted.
+class Interrupts {
  public:
-  LocalClient() {
+  Interrupts() {
     interrupted = 0;
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
   }
-  ~LocalClient() override {
+  ~Interrupts() {
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGTERM, SIG_DFL);
   }
+};
 
+class QuietClient final : public Client {
+ public:
+  explicit QuietClient(bool takes_signals) {
+    if (takes_signals) interrupts_.emplace();
+  }
+  void report_metrics(const std::string&, std::int64_t, const Json&) override {}
+  void report_progress(double, std::int64_t) override {}
+  void report_checkpoint(const CheckpointRecord&) override {}
+  void report_invalid_hp() override {}
+  bool should_preempt() const override { return interrupts_ && interrupted != 0; }
+  void acknowledge_preemption() override {}
+  bool flush(std::chrono::seconds) override { return true; }
+
+ private:
+  std::optional<Interrupts> interrupts_;
+};
+
+class LocalClient final : public Client {
+ public:
   void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
-    std::printf("%-10s batch %lld", group.c_str(), static_cast<long long>(steps_completed));
+    // In one call, whole: another thread may report too.
+    std::string line;
     for (const auto& [name, value] : metrics.items()) {
-      if (name != "batches") std::printf("  %s %s", name.c_str(), to_text(value).c_str());
+      if (name != "batches") line += "  " + name + " " + to_text(value);
     }
-    end_line();
+    std::printf("%-10s batch %lld%s\n", group.c_str(), static_cast<long long>(steps_completed), line.c_str());
+    std::fflush(stdout);
   }
   void report_progress(double, std::int64_t) override {}
   void report_checkpoint(const CheckpointRecord& record) override {
@@ -55,6 +80,7 @@ class LocalClient final : public Client {
   bool flush(std::chrono::seconds) override { return true; }
 
  private:
+  Interrupts interrupts_;
   static void end_line() {
     std::putchar('\n');
     std::fflush(stdout);
@@ -64,5 +90,6 @@ class LocalClient final : public Client {
 }  // namespace
 
 std::unique_ptr<Client> make_local_client() { return std::make_unique<LocalClient>(); }
+std::unique_ptr<Client> make_quiet_client(bool takes_signals) { return std::make_unique<QuietClient>(takes_signals); }
 
 }  // namespace det

@@ -37,6 +37,20 @@ Result<Json> object(const char* name) {
   return value;
 }
 
+Result<std::vector<int>> slot_ids() {
+  std::vector<int> slots;
+  const std::string text = variable("DET_SLOT_IDS");
+  if (text.empty()) return slots;
+  const auto list = parse_json(text);
+  bool good = list && list->is_array();
+  for (std::size_t i = 0; good && i < list->size(); ++i) {
+    good = (*list)[i].is_number_integer();
+    if (good) slots.push_back((*list)[i].get<int>());
+  }
+  if (!good) return fail(Code::kInvalidArgument, "DET_SLOT_IDS: expected a JSON list of numbers, got " + text);
+  return slots;
+}
+
 std::string text_at(const Json& config, std::string_view path) {
   const Json* value = find_path(config, path);
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
@@ -99,6 +113,12 @@ Result<TrialInfo> cluster_trial_info() {
   TRY_ASSIGN(info.experiment_config, object("DET_EXPERIMENT_CONFIG"));
   TRY_ASSIGN(info.hparams, object("DET_HPARAMS"));
   info.latest_checkpoint = variable("DET_LATEST_CHECKPOINT");
+  info.master = variable("DET_MASTER");
+  info.cluster_id = variable("DET_CLUSTER_ID");
+  info.agent_id = variable("DET_AGENT_ID");
+  info.task_id = variable("DET_TASK_ID");
+  info.allocation_id = variable("DET_ALLOCATION_ID");
+  TRY_ASSIGN(info.slot_ids, slot_ids());
   info.model_dir = variable("DET_WORKDIR");
   TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
   if (info.checkpoint_dir.empty()) {
@@ -108,17 +128,20 @@ Result<TrialInfo> cluster_trial_info() {
 }
 
 Result<TrialInfo> local_trial_info(const std::string& config_file, const std::string& checkpoint_dir) {
+  if (config_file.empty()) return local_trial_info(Json::object(), "", checkpoint_dir);
+  TRY_ASSIGN(const std::string text, read_file(config_file));
+  TRY_ASSIGN(const YamlNode tree, parse_yaml(text, config_file));
+  return local_trial_info(to_json(tree), config_file + ": ", checkpoint_dir);
+}
+
+Result<TrialInfo> local_trial_info(Json config, const std::string& source, const std::string& checkpoint_dir) {
   TrialInfo info;
-  if (!config_file.empty()) {
-    TRY_ASSIGN(const std::string text, read_file(config_file));
-    TRY_ASSIGN(const YamlNode tree, parse_yaml(text, config_file));
-    info.experiment_config = to_json(tree);
-    if (!info.experiment_config.is_object()) {
-      return fail(Code::kInvalidArgument, config_file + ": expected a map of settings");
-    }
+  info.experiment_config = std::move(config);
+  if (!info.experiment_config.is_object()) {
+    return fail(Code::kInvalidArgument, source + "expected a map of settings");
   }
   if (const Json* declared = find_path(info.experiment_config, "hyperparameters"); declared != nullptr) {
-    if (!declared->is_object()) return fail(Code::kInvalidArgument, config_file + ": hyperparameters: expected a map");
+    if (!declared->is_object()) return fail(Code::kInvalidArgument, source + "hyperparameters: expected a map");
     TRY(resolve_hparams(*declared, "", info.hparams));
   }
   const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");

@@ -20,6 +20,9 @@ Result<TrialInfo> cluster_trial_info();
 /// a hyperparameter is a range to search instead of a value.
 Result<TrialInfo> local_trial_info(const std::string& config_file, const std::string& checkpoint_dir);
 
+/// The same from a configuration at hand; `source` stands before what is wrong with it.
+Result<TrialInfo> local_trial_info(Json config, const std::string& source, const std::string& checkpoint_dir);
+
 /// The client for where this process runs. kUnavailable when libdet_cluster.so is not beside libdet.so.
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info);
 

@@ -164,6 +164,28 @@ TEST_CASE("what was sent but not acknowledged is sent again") {
   CHECK(steps(master) == counted(20));
 }
 
+TEST_CASE("two threads report through one stream: each in its own order, all counted once") {
+  Master master;
+  Server server(master);
+  const auto client = connect(server.port());
+  bool flushed = false;
+  std::thread other([&] {
+    report(*client, 2000, 10'000);
+    flushed = client->flush(std::chrono::seconds(30));
+  });
+  report(*client, 2000);
+  CHECK(client->flush(std::chrono::seconds(30)));
+  other.join();
+  CHECK(flushed);
+  const auto all = steps(master);
+  CHECK(all.size() == 4000);
+  std::vector<std::int64_t> first, second;
+  for (const std::int64_t step : all) (step < 10'000 ? first : second).push_back(step);
+  CHECK(first == counted(2000));
+  CHECK(std::is_sorted(second.begin(), second.end()));
+  CHECK(second.size() == 2000);
+}
+
 TEST_CASE("preemption comes down the stream") {
   Master master;
   master.preempt = true;

@@ -1,0 +1,186 @@
+// Owns the Core API but for checkpoints: making it, reports, preemption, the profiler's switch.
+#include "det/core.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "core_state.h"
+#include "trial_info.h"
+
+namespace det::core {
+namespace {
+
+/// A dead master is waited for: the supervisor ends us when nobody wants us any more.
+constexpr std::chrono::hours kPatience{24 * 7};
+
+// What the master takes (it would end the session over anything else).
+constexpr std::size_t kMostNames = 1000, kLongestName = 256, kLongestGroup = 128, kMostBytes = 1 << 20;
+constexpr int kDeepest = 8;
+
+template <typename T>
+T value_or_throw(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(*result);
+}
+
+Info to_info(const TrialInfo& info) {
+  Info out;
+  out.on_cluster = info.on_cluster;
+  out.experiment_id = info.experiment_id;
+  out.trial_id = info.trial_id;
+  out.run = info.run;
+  out.trial_seed = info.seed;
+  out.hparams = info.hparams;
+  out.experiment_config = info.experiment_config;
+  out.latest_checkpoint = info.latest_checkpoint;
+  out.checkpoint_storage = info.checkpoint_dir;
+  out.master = info.master;
+  out.cluster_id = info.cluster_id;
+  out.agent_id = info.agent_id;
+  out.task_id = info.task_id;
+  out.allocation_id = info.allocation_id;
+  out.slot_ids = info.slot_ids;
+  return out;
+}
+
+[[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
+
+void check_group(const std::string& group) {
+  const auto& reserved = SystemMetrics::groups();
+  if (group.empty() || group.size() > kLongestGroup || group.find('.') != group.npos || has_control_characters(group) ||
+      find_bad_utf8(group)) {
+    refuse("metric group \"" + make_utf8(group) + "\": must have 1 to 128 characters, without \".\"");
+  }
+  if (std::find(reserved.begin(), reserved.end(), group) != reserved.end()) {
+    refuse("metric group \"" + group + "\" is the system profiler's; choose another name");
+  }
+}
+
+/// The metrics as they are sent.
+std::string check_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) {
+  const std::string where = group + " metrics at step " + std::to_string(steps_completed);
+  if (steps_completed < 0) refuse(where + ": steps_completed must not be negative");
+  if (!metrics.is_object()) refuse(where + ": expected an object name → number, got " + dump_json(metrics));
+  if (metrics.size() > kMostNames) refuse(where + ": more than 1000 metrics");
+  for (const auto& [name, value] : metrics.items()) {
+    const bool printable = std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c <= 0x7e; });
+    if (name.empty() || name.size() > kLongestName || !printable) {
+      refuse(where + ": the name \"" + make_utf8(name) + "\" must be 1 to 256 characters of printable ASCII");
+    }
+    if (value.is_null() && group == "validation") {
+      refuse(where + ": \"" + name + "\" is null; report a number, or leave it out");
+    }
+    if (value.is_binary() || value.is_discarded()) refuse(where + ": \"" + name + "\" is no JSON value");
+  }
+  std::string text = dump_json(metrics);
+  if (const auto readable = parse_json(text, {.bytes = kMostBytes, .depth = kDeepest}); !readable) {
+    refuse(where + ": " + readable.error().message);
+  }
+  return text;
+}
+
+}  // namespace
+
+// ---- reports
+
+void TrainContext::report_training_metrics(std::int64_t steps_completed, const Json& metrics) {
+  report_metrics("training", steps_completed, metrics);
+}
+void TrainContext::report_validation_metrics(std::int64_t steps_completed, const Json& metrics) {
+  report_metrics("validation", steps_completed, metrics);
+}
+
+void TrainContext::report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) {
+  check_group(group);
+  std::string text = check_metrics(group, steps_completed, metrics);
+  State::Reported& newest = state_.newest[group];
+  if (newest.steps == steps_completed) {
+    if (newest.metrics == text) return;
+    refuse(group + " metrics at step " + std::to_string(steps_completed) +
+           " were reported already; report all metrics of a group and step in one call");
+  }
+  newest = {steps_completed, std::move(text)};
+  state_.steps_completed = std::max(state_.steps_completed, steps_completed);
+  state_.client->report_metrics(group, steps_completed, metrics);
+}
+
+void TrainContext::report_progress(double progress, std::int64_t steps_completed) {
+  if (!(progress >= 0 && progress <= 1)) refuse("progress must be within 0 and 1, got " + std::to_string(progress));
+  state_.client->report_progress(progress, steps_completed < 0 ? state_.steps_completed : steps_completed);
+}
+
+void TrainContext::report_early_exit(ExitedReason reason) {
+  switch (reason) {
+    case ExitedReason::kInvalidHP: return state_.client->report_invalid_hp();
+  }
+}
+
+// ---- preemption
+
+bool PreemptContext::should_preempt(bool auto_ack) {
+  DistributedContext& distributed = *state_.distributed;
+  if (state_.preempt_mode == PreemptMode::kChiefOnly && !distributed.is_chief()) {
+    throw std::logic_error("should_preempt: with PreemptMode::kChiefOnly only the chief may call it");
+  }
+  bool preempt = state_.client->should_preempt();
+  if (distributed.size() > 1 && state_.preempt_mode == PreemptMode::kWorkersAskChief) {
+    preempt = distributed.broadcast(preempt).get<bool>();
+  }
+  state_.preempted = state_.preempted || preempt;
+  if (preempt && auto_ack && !state_.acknowledged) acknowledge_preemption_signal();
+  return preempt;
+}
+
+void PreemptContext::acknowledge_preemption_signal() {
+  if (!state_.preempted) throw std::logic_error("acknowledge_preemption_signal: should_preempt() has not said true");
+  if (std::exchange(state_.acknowledged, true)) return;
+  state_.client->acknowledge_preemption();
+}
+
+// ---- the profiler
+
+void ProfilerContext::on(double sampling_interval, int samples_per_report) {
+  if (!(sampling_interval > 0 && sampling_interval <= 86400) || samples_per_report < 1) {
+    refuse("profiler: the interval must be within 0 and 86400 seconds, and a report have at least one sample");
+  }
+  if (state_.system_metrics || !state_.distributed->is_chief()) return;
+  state_.system_metrics = std::make_unique<SystemMetrics>(
+      *state_.client, SystemMetrics::Options{.interval = Duration(static_cast<std::int64_t>(sampling_interval * 1e6)),
+                                             .samples_per_report = samples_per_report});
+}
+
+void ProfilerContext::off() { state_.system_metrics.reset(); }
+
+// ---- all of it
+
+Context::Context(std::unique_ptr<State> state)
+    : state_(std::move(state)), train_(*state_), checkpoint_(*state_), preempt_(*state_), profiler_(*state_) {}
+Context::Context(Context&&) noexcept = default;
+
+Context::~Context() {
+  if (!state_) return;
+  profiler_.off();
+  (void)flush(kPatience);
+}
+
+DistributedContext& Context::distributed() { return *state_->distributed; }
+const Info& Context::info() const { return state_->info; }
+bool Context::flush(std::chrono::seconds timeout) { return state_->client->flush(timeout); }
+
+Context init(Options options) {
+  auto state = std::make_unique<State>();
+  state->preempt_mode = options.preempt_mode;
+  state->distributed = std::move(options.distributed);
+  if (!state->distributed) state->distributed = std::make_shared<DistributedContext>(rank_info_from_environment());
+  const TrialInfo info = value_or_throw(on_cluster() ? cluster_trial_info()
+                                                     : local_trial_info(options.config_file, options.checkpoint_dir));
+  state->info = to_info(info);
+  state->client = state->distributed->is_chief() ? value_or_throw(make_client(info))
+                                                 : make_quiet_client(/*takes_signals=*/!info.on_cluster);
+  return Context(std::move(state));
+}
+
+}  // namespace det::core

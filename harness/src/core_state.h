@@ -1,0 +1,31 @@
+// Owns what stands behind the contexts of the Core API.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "client.h"
+#include "det/core.h"
+#include "system_metrics.h"
+
+namespace det::core {
+
+class State {
+ public:
+  Info info;
+  std::shared_ptr<DistributedContext> distributed;
+  std::unique_ptr<Client> client;
+  PreemptMode preempt_mode = PreemptMode::kWorkersAskChief;
+
+  struct Reported {
+    std::int64_t steps = -1;
+    std::string metrics;
+  };
+  std::map<std::string, Reported> newest;  ///< by group
+  std::int64_t steps_completed = 0;        ///< of the newest metrics
+  bool preempted = false, acknowledged = false;
+  std::unique_ptr<SystemMetrics> system_metrics;  ///< null while the profiler is off; uses client
+};
+
+}  // namespace det::core

@@ -1,0 +1,79 @@
+// Owns a training program of the Core API for tests: what it does is its first argument, its checkpoints go to the second.
+// Prints what came of it, a line for each thing.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include "det/core.h"
+
+namespace {
+
+using det::Json;
+
+void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+/// Every rank writes a file of its own, and one they share.
+void shards(det::core::Context& core, const std::string& scenario) {
+  const int rank = core.distributed().rank();
+  const std::string name = std::to_string(rank);
+  Json metadata{{"steps_completed", 5}, {"rank" + name, rank}};
+  if (scenario == "other-metadata") metadata["steps_completed"] = rank;
+  if (scenario == "no-steps") metadata.erase("steps_completed");
+  const auto stored = core.checkpoint().store_path(
+      metadata,
+      [&](const std::string& directory) {
+        if (scenario == "one-fails" && rank == 1) throw std::runtime_error("the disk of rank 1 is on fire");
+        put(directory + "/own" + name, "of rank " + name);
+        put(directory + "/both", scenario == "other-content" ? "mine " + name : "the same");
+        if (scenario == "file-and-directory") put(directory + "/mix" + (rank == 0 ? "" : "ed"), "");
+      },
+      /*shard=*/true);
+  std::cout << "stored " << stored.uuid << std::endl;
+  core.checkpoint().restore_path(stored.uuid, [&](const std::string& directory) {
+    std::ifstream other(directory + "/own" + std::to_string(1 - rank));
+    std::string text;
+    std::getline(other, text);
+    std::cout << "read " << text << std::endl;
+  });
+}
+
+void upload(det::core::Context& core, const std::string& directory) {
+  const std::string uuid =
+      core.checkpoint().upload(core.distributed().rank() < 2 ? directory : "", {{"steps_completed", 7}}, true);
+  std::cout << "stored " << uuid << std::endl;
+}
+
+void act(det::core::Context& core, const std::string& scenario, const std::string& argument) {
+  if (scenario == "report") {
+    core.train().report_training_metrics(1, {{"loss", 0.5}});
+    core.train().report_validation_metrics(1, {{"accuracy", 0.25}});
+    core.train().report_progress(0.5);
+  } else if (scenario == "preempt") {
+    // The chief is interrupted after it has said "ready".
+    std::cout << "ready" << std::endl;
+    int calls = 0;
+    while (!core.preempt().should_preempt()) ++calls;
+    std::cout << "preempted" << std::endl;
+  } else if (scenario == "upload") {
+    upload(core, argument);
+  } else if (scenario == "chief-alone") {
+    core.checkpoint().upload("", {{"steps_completed", 1}});
+  } else {
+    shards(core, scenario);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    det::core::Context core = det::core::init({.checkpoint_dir = argc > 2 ? argv[2] : ""});
+    act(core, argc > 1 ? argv[1] : "", argc > 3 ? argv[3] : "");
+    return 0;
+  } catch (const std::exception& error) {
+    std::cout << "error: " << error.what() << std::endl;
+    return 3;
+  }
+}

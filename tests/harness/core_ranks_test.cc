@@ -1,0 +1,133 @@
+// Several ranks make one checkpoint, or none of them does; all hear of preemption.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "checkpoint_dir.h"
+
+namespace det {
+namespace {
+
+struct Ended {
+  std::set<std::string> lines;
+  int code = 0;
+};
+
+Ended launch(const std::string& scenario, const std::string& storage, int ranks = 2, const std::string& argument = "") {
+  const auto result =
+      run_process({.argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(ranks), "--", "sh", "-c",
+                            // Each rank's code is a line: the launcher's is only the first one's.
+                            "\"$@\"; echo code $?", "sh", DET_CORE_PROGRAM, scenario, storage, argument}}).value();
+  INFO(result.err);
+  const auto lines = split(result.out, '\n');
+  return {{lines.begin(), lines.end()}, result.status.code};
+}
+
+std::vector<std::string> entries(const std::string& directory) {
+  std::vector<std::string> names;
+  if (!path_exists(directory)) return names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool starts(const Ended& ended, const std::string& prefix) {
+  for (const std::string& line : ended.lines)
+    if (line.starts_with(prefix)) return true;
+  return false;
+}
+
+TEST_CASE("shards of two ranks become one checkpoint, which both see") {
+  const auto storage = TemporaryDirectory::create().value();
+  const Ended ended = launch("shards", storage.path());
+  REQUIRE(entries(storage.path()).size() == 1);
+  const std::string uuid = entries(storage.path())[0], directory = storage.path() + "/" + uuid;
+  CHECK(ended.lines.contains("[rank=0] stored " + uuid));
+  CHECK(ended.lines.contains("[rank=1] stored " + uuid));
+  CHECK(ended.lines.contains("[rank=0] read of rank 1"));
+  CHECK(ended.lines.contains("[rank=1] read of rank 0"));
+  CHECK(starts(ended, "[rank=0] checkpoint batch 5"));
+  CHECK_FALSE(starts(ended, "[rank=1] checkpoint"));
+  CHECK(verify_checkpoint(directory));
+  CHECK(entries(directory) == std::vector<std::string>{"both", "manifest.json", "metadata.json", "own0", "own1"});
+  CHECK(parse_json(read_file(directory + "/metadata.json").value()).value() ==
+        Json{{"steps_completed", 5}, {"rank0", 0}, {"rank1", 1}});
+}
+
+TEST_CASE("ranks that do not fit together all fail, with the same reason, and leave nothing") {
+  const auto [scenario, reason] = GENERATE(table<std::string, std::string>({
+      {"other-content", "both is there on ranks 0, 1 with different contents"},
+      {"other-metadata", "rank 1 says steps_completed = 1"},
+      {"no-steps", "\"steps_completed\" must be there"},
+      {"one-fails", "the disk of rank 1 is on fire"},
+  }));
+  const auto storage = TemporaryDirectory::create().value();
+  const Ended ended = launch(scenario, storage.path());
+  CAPTURE(scenario, ended.lines);
+  for (const char* rank : {"[rank=0] ", "[rank=1] "}) {
+    CHECK(ended.lines.contains(std::string(rank) + "code 3"));
+    bool said = false;
+    for (const std::string& line : ended.lines) {
+      said = said || (line.starts_with(rank + std::string("error: ")) && line.find(reason) != line.npos);
+    }
+    CHECK(said);
+  }
+  CHECK(entries(storage.path()).empty());
+}
+
+TEST_CASE("ranks that upload one directory give it once, and a rank may give nothing") {
+  const auto storage = TemporaryDirectory::create().value(), source = TemporaryDirectory::create().value();
+  REQUIRE(make_directories(source.path() + "/deep"));
+  REQUIRE(write_file_atomic(source.path() + "/deep/weights", "abc"));
+  REQUIRE(write_file_atomic(source.path() + "/manifest.json", "of another checkpoint"));
+  (void)launch("upload", storage.path(), 3, source.path());
+  REQUIRE(entries(storage.path()).size() == 1);
+  const std::string directory = storage.path() + "/" + entries(storage.path())[0];
+  CHECK(verify_checkpoint(directory));
+  CHECK(read_file(directory + "/deep/weights").value() == "abc");
+  CHECK(path_exists(source.path() + "/deep/weights"));
+}
+
+TEST_CASE("without shard the chief saves, and another rank is told so") {
+  const auto storage = TemporaryDirectory::create().value();
+  const Ended ended = launch("chief-alone", storage.path());
+  CHECK(ended.lines.contains("[rank=0] code 0"));
+  CHECK(starts(ended, "[rank=1] error: upload: without shard only the chief may call it (this is rank 1)"));
+  CHECK(entries(storage.path()).size() == 1);
+}
+
+TEST_CASE("an interrupt of the launcher is preemption on every rank, at the same call") {
+  auto child = Child::spawn({.argv = {DET_LAUNCH, "--nproc-per-node", "2", "--", DET_CORE_PROGRAM, "preempt"},
+                             .out = Stream::pipe()}).value();
+  std::string out;
+  const auto read_until = [&](const auto& done) {
+    char buffer[256];
+    ssize_t got = 0;
+    while (!done() && (got = ::read(child.out().get(), buffer, sizeof buffer)) > 0) out.append(buffer, got);
+  };
+  read_until([&] { return out.find("[rank=0] ready") != out.npos && out.find("[rank=1] ready") != out.npos; });
+  REQUIRE(child.signal(SIGTERM));
+  read_until([] { return false; });
+  CHECK_THAT(out, Catch::Contains("[rank=0] preempted"));
+  CHECK_THAT(out, Catch::Contains("[rank=1] preempted"));
+  CHECK(child.wait(std::chrono::seconds(60)).value().ok());
+}
+
+TEST_CASE("a program of the core library needs no LibTorch and no gRPC") {
+  const auto libraries = run_process({.argv = {"ldd", DET_CORE_PROGRAM}}).value();
+  CHECK_THAT(libraries.out, Catch::Contains("libdet_core"));
+  CHECK_THAT(libraries.out, !Catch::Contains("torch") && !Catch::Contains("grpc") && !Catch::Contains("protobuf"));
+  const auto result = run_process({.argv = {DET_CORE_PROGRAM, "report"}}).value();
+  CHECK(result.out == "training   batch 1  loss 0.5\nvalidation batch 1  accuracy 0.25\n");
+  CHECK(result.ok());
+}
+
+}  // namespace
+}  // namespace det

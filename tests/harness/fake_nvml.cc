@@ -1,0 +1,35 @@
+// Owns a stand-in for NVIDIA's management library with what system metrics read: three devices, of which the second does
+// not answer, and the third answers only who it is.
+#include <cstdio>
+
+extern "C" {
+struct Utilization {
+  unsigned gpu, memory;
+};
+struct Memory {
+  unsigned long long total, free, used;
+};
+int nvmlInit_v2() { return 0; }
+int nvmlShutdown() { return 0; }
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 3;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  static char devices[3] = {0, 1, 2};
+  *device = devices + index;
+  return index == 1 ? 15 : 0;  // NVML_ERROR_GPU_IS_LOST
+}
+int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
+  std::snprintf(text, size, "GPU-%d%d%d", *static_cast<char*>(device), 7, 7);
+  return 0;
+}
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* out) {
+  *out = {40, 10};
+  return *static_cast<char*>(device) == 2 ? 3 : 0;  // NVML_ERROR_NOT_SUPPORTED
+}
+int nvmlDeviceGetMemoryInfo(void*, Memory* out) {
+  *out = {1000, 600, 400};
+  return 0;
+}
+}

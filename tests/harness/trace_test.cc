@@ -1,0 +1,195 @@
+// The trace profiler records the right steps, everything that runs in them, and nothing else.
+#include <ATen/record_function.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "det/profiler.h"
+#include "trace.h"
+
+namespace det {
+namespace {
+
+std::string plan(const ProfilerOptions& options, int steps) {
+  std::string text;
+  for (int i = 0; i < steps; ++i) text += "-wal"[static_cast<int>(trace_step(options, i).action)];
+  return text;
+}
+
+std::vector<std::string> traces(const std::string& directory) {
+  std::vector<std::string> paths;
+  if (!path_exists(directory)) return paths;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// The events of phase X.
+std::vector<Json> events_of(const std::string& path) {
+  const Json trace = parse_json(read_file(path).value(), {.bytes = 64 << 20}).value();
+  CHECK(trace.at("schemaVersion") == 1);
+  CHECK(trace.at("droppedEvents") == 0);
+  std::vector<Json> events;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") events.push_back(event);
+  }
+  return events;
+}
+
+int count(const std::vector<Json>& events, const std::string& name) {
+  return static_cast<int>(std::count_if(events.begin(), events.end(), [&](const Json& e) { return e["name"] == name; }));
+}
+
+/// One multiplication, forward and backward.
+void train() {
+  const torch::Tensor a = torch::ones({3, 4}, torch::requires_grad()), b = torch::ones({4, 5});
+  torch::mm(a, b).sum().backward();
+}
+
+TEST_CASE("the schedule is that of torch.profiler") {
+  CHECK(plan({.wait = 1, .warmup = 1, .active = 2, .repeat = 2}, 11) == "-wal-wal---");
+  CHECK(plan({.wait = 0, .warmup = 0, .active = 1, .repeat = 1}, 3) == "l--");
+  CHECK(plan({.skip_first = 2, .wait = 1, .warmup = 0, .active = 3, .repeat = 0}, 10) == "---aal-aal");
+  CHECK(trace_step({.wait = 1, .active = 1}, 5).cycle == 2);
+}
+
+TEST_CASE("active steps, and only these, are in the trace: forward and backward") {
+  const auto directory = TemporaryDirectory::create().value();
+  {
+    TraceProfiler profiler({.wait = 1, .warmup = 1, .active = 2, .repeat = 1}, directory.path());
+    for (int step = 0; step < 8; ++step) {
+      train();
+      profiler.step();
+      CHECK(traces(directory.path()).size() == (step >= 3 ? 1 : 0));
+      CHECK(at::hasGlobalCallbacks() == (step < 3 && step >= 0));
+    }
+  }
+  REQUIRE(traces(directory.path()).size() == 1);
+  CHECK_THAT(traces(directory.path()).front(), Catch::EndsWith(".0.pt.trace.json"));
+  const auto events = events_of(traces(directory.path()).front());
+  // Of each of two steps: one mm forward, one backward (of `a` alone).
+  CHECK(count(events, "aten::mm") == 4);
+  CHECK(count(events, "MmBackward0") == 2);
+  CHECK(count(events, "ProfilerStep#2") == 1);
+  CHECK(count(events, "ProfilerStep#3") == 1);
+  CHECK(count(events, "ProfilerStep#1") == 0);
+  const auto backward = std::find_if(events.begin(), events.end(), [](const Json& e) { return e["name"] == "MmBackward0"; });
+  CHECK(backward->at("args").at("Backward") == true);
+  const std::int64_t sequence = backward->at("args").at("Sequence number");
+  CHECK(std::any_of(events.begin(), events.end(), [&](const Json& e) {
+    return e["name"] == "aten::mm" && e["args"].contains("Sequence number") && e["args"]["Sequence number"] == sequence;
+  }));
+}
+
+TEST_CASE("on each thread events nest, and lie in their step") {
+  const auto directory = TemporaryDirectory::create().value();
+  {
+    TraceProfiler profiler({.active = 3, .repeat = 1}, directory.path());
+    for (int step = 0; step < 3; ++step) {
+      train();
+      profiler.step();
+    }
+  }
+  const auto events = events_of(traces(directory.path()).at(0));
+  std::map<int, std::vector<std::pair<double, double>>> open;  // by thread: begin, end of what is around
+  double before = 0;
+  for (const Json& event : events) {
+    const double begin = event["ts"], duration = event["dur"];
+    CHECK(begin >= before);
+    CHECK(duration >= 0);
+    before = begin;
+    auto& around = open[event["tid"]];
+    // A nanosecond is some eight units of the last place of a double in 1e15 microseconds.
+    while (!around.empty() && begin >= around.back().second - 0.5) around.pop_back();
+    if (!around.empty()) CHECK(begin + duration <= around.back().second + 0.5);
+    around.emplace_back(begin, begin + duration);
+  }
+  CHECK(count(events, "ProfilerStep#0") == 1);
+}
+
+TEST_CASE("every cycle has a file, and a name given is kept") {
+  const auto directory = TemporaryDirectory::create().value();
+  {
+    TraceProfiler profiler({.wait = 1, .active = 1, .repeat = 3, .output = "rank0"}, directory.path());
+    for (int step = 0; step < 20; ++step) {
+      train();
+      profiler.step();
+    }
+  }
+  const auto paths = traces(directory.path());
+  REQUIRE(paths.size() == 3);
+  for (const auto& path : paths) {
+    CHECK_THAT(path, Catch::Contains("/rank0."));
+    CHECK(count(events_of(path), "aten::mm") == 2);
+  }
+}
+
+TEST_CASE("shapes, user scopes and other threads are recorded") {
+  const auto directory = TemporaryDirectory::create().value();
+  {
+    TraceProfiler profiler({.active = 1, .repeat = 1, .record_shapes = true}, directory.path());
+    {
+      RECORD_USER_SCOPE("my \"scope\"");
+      (void)torch::mm(torch::ones({3, 4}), torch::ones({4, 5}));
+    }
+    std::thread([] { (void)torch::mm(torch::ones({7, 2}), torch::ones({2, 1})); }).join();
+    profiler.step();
+  }
+  const auto events = events_of(traces(directory.path()).at(0));
+  CHECK(count(events, "my \"scope\"") == 1);
+  std::vector<Json> products;
+  for (const Json& event : events)
+    if (event["name"] == "aten::mm") products.push_back(event);
+  REQUIRE(products.size() == 2);
+  CHECK(products[0]["args"]["Input Dims"] == Json::array({{3, 4}, {4, 5}}));
+  CHECK(products[1]["args"]["Input Dims"] == Json::array({{7, 2}, {2, 1}}));
+  CHECK(products[0]["tid"] != products[1]["tid"]);
+}
+
+TEST_CASE("training that ends in an active step leaves its trace; one that ends in warmup leaves none") {
+  const auto directory = TemporaryDirectory::create().value();
+  {
+    TraceProfiler profiler({.warmup = 1, .active = 5}, directory.path() + "/active");
+    for (int step = 0; step < 3; ++step) {
+      train();
+      profiler.step();
+    }
+  }
+  {
+    TraceProfiler profiler({.warmup = 3, .active = 1}, directory.path() + "/warmup");
+    train();
+    profiler.step();
+  }
+  REQUIRE(traces(directory.path() + "/active").size() == 1);
+  CHECK(count(events_of(traces(directory.path() + "/active").at(0)), "aten::mm") == 4);
+  CHECK(traces(directory.path() + "/warmup").empty());
+  CHECK_FALSE(at::hasGlobalCallbacks());
+}
+
+TEST_CASE("what cannot be is refused: a schedule, a second recorder, a place to write") {
+  const auto directory = TemporaryDirectory::create().value();
+  CHECK_THROWS_AS(TraceProfiler({.active = 0}, directory.path()), std::invalid_argument);
+  CHECK_THROWS_AS(TraceProfiler({.wait = -1}, directory.path()), std::invalid_argument);
+  TraceProfiler first({.active = 2}, directory.path());
+  CHECK_THROWS_AS(TraceProfiler({.active = 2}, directory.path()), std::logic_error);
+  TraceProfiler late({.skip_first = 100}, directory.path());
+  TraceProfiler nowhere({.skip_first = 0, .wait = 1, .active = 1}, "/proc/nothing");
+  first.step();
+  first.step();
+}
+
+TEST_CASE("a trace that cannot be written is an error of the step") {
+  TraceProfiler profiler({.active = 1, .repeat = 1}, "/proc/nothing/here");
+  CHECK_THROWS_AS(profiler.step(), std::runtime_error);
+  CHECK_FALSE(at::hasGlobalCallbacks());
+}
+
+}  // namespace
+}  // namespace det
