@@ -6,12 +6,12 @@ set -euo pipefail
 build_packages=(
   build-essential cmake ninja-build ccache mold pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev libgrpc++-dev
-  libtorch-dev libgloo-dev libopenblas0-openmp libopenblas-openmp-dev
+  libtorch-dev libgloo-dev libturbojpeg0-dev libstb-dev libopenblas0-openmp libopenblas-openmp-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
-  libpq-dev postgresql zlib1g-dev libssl-dev libsodium-dev
+  libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
   libboost-dev util-linux procps curl ca-certificates jq
 )
-test_packages=(catch2 libbenchmark-dev clang-14 libclang-rt-14-dev chromium python3)
+test_packages=(catch2 python3-torch fio libbenchmark-dev clang-14 libclang-rt-14-dev chromium python3)
 
 case "${1:-}" in
   build) wanted=("${build_packages[@]}") ;;

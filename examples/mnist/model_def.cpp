@@ -24,16 +24,16 @@ class MNistTrial : public det::Trial {
   }
 
   det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
-    torch::Tensor loss = torch::nll_loss(model_(batch.data), batch.target);
+    torch::Tensor loss = torch::nll_loss(model_(batch.data()), batch.target());
     context_.backward(loss);
     context_.step_optimizer(optimizer_);
     return {{"loss", loss}};
   }
 
   det::Metrics evaluate_batch(det::Batch& batch) override {
-    torch::Tensor output = model_(batch.data);
-    torch::Tensor correct = output.argmax(1) == batch.target;
-    return {{"validation_loss", torch::nll_loss(output, batch.target)},
+    torch::Tensor output = model_(batch.data());
+    torch::Tensor correct = output.argmax(1) == batch.target();
+    return {{"validation_loss", torch::nll_loss(output, batch.target())},
             {"accuracy", correct.to(torch::kFloat).mean()}};
   }
 

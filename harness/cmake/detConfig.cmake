@@ -1,5 +1,9 @@
-# find_package(det): the target det::det, with LibTorch.
+# find_package(det): the targets det::det (with LibTorch) and det::core (the Core API). With COMPONENTS core LibTorch is
+# not looked for.
 include(CMakeFindDependencyMacro)
 find_dependency(nlohmann_json)
-include(${CMAKE_CURRENT_LIST_DIR}/libtorch.cmake)
+if(NOT "${det_FIND_COMPONENTS}" STREQUAL "core")
+  include(${CMAKE_CURRENT_LIST_DIR}/libtorch.cmake)
+endif()
 include(${CMAKE_CURRENT_LIST_DIR}/detTargets.cmake)
+set(det_core_FOUND TRUE)

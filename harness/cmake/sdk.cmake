@@ -31,7 +31,7 @@ function(det_write_model_build path include_dir lib_dir)
   if(NOT DET_SYSTEM_TORCH)
     set(torch_dir -L${TORCH_INSTALL_PREFIX}/lib -Wl,-rpath,${TORCH_INSTALL_PREFIX}/lib)
   endif()
-  det_json_list(DET_LINK_FLAGS -shared -Wl,--no-undefined -L${lib_dir} -Wl,-rpath,${lib_dir} -ldet
+  det_json_list(DET_LINK_FLAGS -shared -Wl,--no-undefined -L${lib_dir} -Wl,-rpath,${lib_dir} -ldet -ldet_core
     ${torch_dir} -ltorch -ltorch_cpu -lc10)
   configure_file(${PROJECT_SOURCE_DIR}/harness/cmake/model_build.json.in ${path} @ONLY)
 endfunction()
@@ -42,7 +42,7 @@ det_write_model_build(${CMAKE_BINARY_DIR}/share/det/model_build.json
 det_write_model_build(${CMAKE_CURRENT_BINARY_DIR}/model_build.json
   {prefix}/${CMAKE_INSTALL_INCLUDEDIR} {prefix}/${CMAKE_INSTALL_LIBDIR})
 
-install(TARGETS det_harness EXPORT det)
+install(TARGETS det_harness det_core_api EXPORT det)
 install(TARGETS det-harness det-launch)
 if(TARGET det_cluster)
   install(TARGETS det_cluster)

@@ -1,105 +1,41 @@
-// Owns TrialContext.
+// Owns what a TrialContext takes over: models, optimizers, schedules, reducers, the scaler.
 #include "det/context.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "batch_stream.h"
 #include "context_state.h"
 #include "state.h"
 #include "torch_compat.h"
 
 namespace det {
-namespace {
 
-/// The value at the dotted name; throws naming what there is.
-const Json& find_hparam(const Json& hparams, const std::string& name) {
-  if (const Json* value = find_path(hparams, name); value != nullptr) return *value;
-  std::vector<std::string> names;
-  for (const auto& [key, value] : hparams.items()) names.push_back(key);
-  throw std::invalid_argument("no hyperparameter \"" + name + "\"; there are: " +
-                              (names.empty() ? "none" : join(names, ", ")) + did_you_mean(name, names));
-}
-
-[[noreturn]] void wrong_kind(const std::string& name, const Json& value, const char* wanted) {
-  throw std::invalid_argument("hyperparameter \"" + name + "\" is " + dump_json(value) + ", not " + wanted);
-}
-
-/// A search may give 64.0 for 64.
-std::int64_t whole_number(const std::string& name, const Json& value) {
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (value.is_number_float()) {
-    const double number = value.get<double>();
-    const auto whole = static_cast<std::int64_t>(number);
-    if (static_cast<double>(whole) == number) return whole;
-  }
-  wrong_kind(name, value, "a whole number");
-}
-
-}  // namespace
+LoaderIterator::LoaderIterator(std::unique_ptr<BatchStream> stream) : stream_(std::move(stream)) {}
+LoaderIterator::LoaderIterator(LoaderIterator&&) noexcept = default;
+LoaderIterator::~LoaderIterator() = default;
+std::optional<Batch> LoaderIterator::next() { return stream_->next(); }
 
 TrialContext::TrialContext(std::unique_ptr<ContextState> state) : state_(std::move(state)) {}
 TrialContext::~TrialContext() = default;
 
-template <>
-Json TrialContext::get_hparam<Json>(const std::string& name) const {
-  return find_hparam(state_->info.hparams, name);
-}
-template <>
-std::int64_t TrialContext::get_hparam<std::int64_t>(const std::string& name) const {
-  return whole_number(name, find_hparam(state_->info.hparams, name));
-}
-template <>
-int TrialContext::get_hparam<int>(const std::string& name) const {
-  const std::int64_t value = get_hparam<std::int64_t>(name);
-  if (value != static_cast<int>(value)) wrong_kind(name, value, "an int");
-  return static_cast<int>(value);
-}
-template <>
-double TrialContext::get_hparam<double>(const std::string& name) const {
-  const Json& value = find_hparam(state_->info.hparams, name);
-  const std::optional<double> number = read_double(value);
-  if (!number) wrong_kind(name, value, "a number");
-  return *number;
-}
-template <>
-float TrialContext::get_hparam<float>(const std::string& name) const {
-  return static_cast<float>(get_hparam<double>(name));
-}
-template <>
-bool TrialContext::get_hparam<bool>(const std::string& name) const {
-  const Json& value = find_hparam(state_->info.hparams, name);
-  if (!value.is_boolean()) wrong_kind(name, value, "true or false");
-  return value.get<bool>();
-}
-template <>
-std::string TrialContext::get_hparam<std::string>(const std::string& name) const {
-  const Json& value = find_hparam(state_->info.hparams, name);
-  if (!value.is_string()) wrong_kind(name, value, "a string");
-  return value.get<std::string>();
-}
-
-const Json& TrialContext::get_hparams() const { return state_->info.hparams; }
-const Json& TrialContext::get_data_config() const { return state_->data_config; }
-const Json& TrialContext::get_experiment_config() const { return state_->info.experiment_config; }
-
-std::int64_t TrialContext::get_global_batch_size() const {
-  const auto size = get_hparam<std::int64_t>("global_batch_size");
-  if (size < 1) throw std::invalid_argument("hyperparameter \"global_batch_size\" must be at least 1");
-  return size;
-}
-std::int64_t TrialContext::get_per_slot_batch_size() const {
-  return std::max<std::int64_t>(get_global_batch_size() / state_->distributed.size, 1);
-}
-std::int64_t TrialContext::get_trial_seed() const { return state_->info.seed; }
-std::int64_t TrialContext::get_experiment_id() const { return state_->info.experiment_id; }
-std::int64_t TrialContext::get_trial_id() const { return state_->info.trial_id; }
-std::int64_t TrialContext::get_initial_batch() const { return state_->initial_batch; }
-const Distributed& TrialContext::distributed() const { return state_->distributed; }
+DistributedContext& TrialContext::distributed() { return *state_->distributed; }
 const torch::Device& TrialContext::device() const { return state_->device; }
+void TrialContext::disable_auto_to_device() { state_->auto_to_device = false; }
+void TrialContext::disable_dataset_reproducibility_checks() { state_->reproducible_data = false; }
+
+LoaderIterator TrialContext::iterate(const DataLoader& loader) const {
+  return LoaderIterator(std::make_unique<BatchStream>(
+      loader,
+      StreamSpec{.seed = static_cast<std::uint64_t>(state_->info.seed),
+                 .device = state_->auto_to_device ? state_->device : torch::Device(torch::kCPU)},
+      0));
+}
 
 void TrialContext::add_model(std::shared_ptr<torch::nn::Module> model) {
   if (model == nullptr) throw std::invalid_argument("wrap_model: the model is empty");
   model->to(state_->device);
+  if (state_->amp && state_->amp->channels_last) to_channels_last(*model);
   state_->models.push_back(std::move(model));
 }
 
@@ -107,8 +43,8 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
   if (optimizer == nullptr) throw std::invalid_argument("wrap_optimizer: the optimizer is empty");
   if (!is_known_optimizer(*optimizer)) {
     throw std::invalid_argument(
-        "wrap_optimizer: the state of this kind of optimizer cannot be saved; use SGD, Adam, AdamW, RMSprop or "
-        "Adagrad");
+        "wrap_optimizer: the state of this kind of optimizer cannot be saved; use SGD, Adam, AdamW, RMSprop, Adagrad or "
+        "det::optim::Adadelta");
   }
   const ParameterNames names = parameter_names(*state_);
   for (const auto& group : optimizer->param_groups()) {
@@ -119,27 +55,65 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
       }
     }
   }
+  state_->stepping.push_back({std::make_unique<FusedStep>(*optimizer), {}, {}});
   state_->optimizers.push_back(std::move(optimizer));
   return *state_->optimizers.back();
 }
 
-void TrialContext::backward(const torch::Tensor& loss) { loss.backward(); }
-
-void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients) {
+void TrialContext::add_lr_scheduler(std::unique_ptr<LRScheduler> scheduler, LRStepMode mode, int64_t frequency) {
   const auto& wrapped = state_->optimizers;
-  if (std::none_of(wrapped.begin(), wrapped.end(), [&](const auto& known) { return known.get() == &optimizer; })) {
-    throw std::logic_error("step_optimizer: this optimizer is not the one wrap_optimizer returned");
+  const auto* optimizer = &scheduler->optimizer();
+  if (std::none_of(wrapped.begin(), wrapped.end(), [&](const auto& known) { return known.get() == optimizer; })) {
+    throw std::invalid_argument("wrap_lr_scheduler: its optimizer is not the one wrap_optimizer returned");
   }
-  if (clip_gradients) {
-    for (auto& group : optimizer.param_groups()) clip_gradients(group.params());
+  if (frequency < 1) throw std::invalid_argument("wrap_lr_scheduler: frequency must be at least 1");
+  if (mode != LRStepMode::kManual && dynamic_cast<ReduceLROnPlateau*>(scheduler.get()) != nullptr) {
+    throw std::invalid_argument("wrap_lr_scheduler: ReduceLROnPlateau needs a metric; use LRStepMode::kManual and call step(metric)");
   }
-  optimizer.step();
-  for (auto& group : optimizer.param_groups()) {
-    for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();  // cheaper than zeros
-  }
+  state_->lr_schedulers.push_back({std::move(scheduler), mode, frequency});
 }
+
+void TrialContext::add_reducer(std::shared_ptr<MetricReducer> reducer, std::string name, bool for_training,
+                               bool for_validation) {
+  if (name.find('.') != std::string::npos) throw std::invalid_argument("wrap_reducer: a metric's name has no \".\": " + name);
+  state_->metric_reducers.push_back({std::move(reducer), std::move(name), for_training, for_validation});
+}
+
+void TrialContext::use_amp(const AmpOptions& options) {
+  (void)Autocast(state_->device, options.dtype);  // refuses what the device cannot do
+  state_->amp = options;
+  if (options.dtype == torch::kHalf && state_->scaler == nullptr) state_->scaler = std::make_unique<GradScaler>();
+  if (!options.channels_last) return;
+  for (const auto& model : state_->models) to_channels_last(*model);
+}
+
+GradScaler& TrialContext::wrap_scaler(GradScaler scaler) {
+  if (state_->scaler != nullptr) throw std::invalid_argument("wrap_scaler: there is a scaler already");
+  state_->scaler = std::make_unique<GradScaler>(std::move(scaler));
+  return *state_->scaler;
+}
+
+const Aggregation& TrialContext::aggregation() const { return state_->aggregation; }
+
+bool TrialContext::is_epoch_start() const { return state_->at.batch % state_->at.batches_per_epoch == 0; }
+bool TrialContext::is_epoch_end() const { return (state_->at.batch + 1) % state_->at.batches_per_epoch == 0; }
+int64_t TrialContext::current_train_epoch() const { return state_->at.epoch; }
+int64_t TrialContext::current_train_batch() const { return state_->at.batch; }
 
 void TrialContext::set_stop_requested(bool stop) { state_->stop_requested = stop; }
 bool TrialContext::get_stop_requested() const { return state_->stop_requested; }
+
+void TrialContext::set_profiler(const ProfilerOptions& options) {
+  state_->tracer = std::make_unique<TraceProfiler>(options, state_->tensorboard_dir);
+}
+const std::string& TrialContext::get_tensorboard_path() const { return state_->tensorboard_dir; }
+void TrialContext::set_enable_tensorboard_logging(bool enable) { state_->tensorboard_logging = enable; }
+TensorBoard& TrialContext::get_tensorboard_writer() {
+  if (state_->tensorboard == nullptr) {
+    state_->tensorboard =
+        std::make_unique<TensorBoard>(state_->distributed->is_chief() ? state_->tensorboard_dir : "");
+  }
+  return *state_->tensorboard;
+}
 
 }  // namespace det

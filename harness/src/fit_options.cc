@@ -68,6 +68,9 @@ FitOptions fit_options(const Json& config) {
   if (const Json* initial = find_path(config, "perform_initial_validation"); initial != nullptr) {
     options.step_zero_validation = initial->is_boolean() && initial->get<bool>();
   }
+  if (const Json* profiling = find_path(config, "profiling.enabled"); profiling != nullptr && profiling->is_boolean()) {
+    options.profiling_enabled = profiling->get<bool>();
+  }
   const Json* policy = find_path(config, "checkpoint_policy");
   if (policy != nullptr && !policy->is_null()) {
     if (*policy == "best") {
@@ -83,21 +86,32 @@ FitOptions fit_options(const Json& config) {
   return options;
 }
 
-std::int64_t in_batches(const Length& length, const std::string& option, std::int64_t batches_per_epoch,
-                        const TrialContext& context) {
-  if (length.count < 1) throw std::invalid_argument("fit: " + option + " must be at least 1");
-  switch (length.unit) {
-    case Length::Unit::kBatches: return length.count;
-    case Length::Unit::kEpochs: return length.count * batches_per_epoch;
+namespace {
+
+std::int64_t in_batches(Length::Unit unit, std::int64_t count, const std::string& option,
+                        std::int64_t batches_per_epoch, const TrialContext& context) {
+  if (count < 1) throw std::invalid_argument("fit: " + option + " must be at least 1");
+  switch (unit) {
+    case Length::Unit::kBatches: return count;
+    case Length::Unit::kEpochs: return count * batches_per_epoch;
     case Length::Unit::kRecords: break;
   }
-  return std::max<std::int64_t>(length.count / context.get_global_batch_size(), 1);
+  return std::max<std::int64_t>(count / context.get_global_batch_size(), 1);
 }
 
+}  // namespace
+
 Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const TrialContext& context) {
-  if (options.test_mode) return {.length = 1, .reporting = 1};
-  const auto batches = [&](const Length& length, const char* option) {
-    return in_batches(length, option, batches_per_epoch, context);
+  if (options.test_mode) return {.length = 1, .reporting = {.every = 1}};
+  const auto period = [&](const std::optional<Length>& length, const char* option) {
+    Period period;
+    if (!length) return period;
+    for (const std::int64_t moment : length->at) {
+      period.at.push_back(in_batches(length->unit, moment, option, batches_per_epoch, context));
+    }
+    std::sort(period.at.begin(), period.at.end());
+    if (length->at.empty()) period.every = in_batches(length->unit, length->count, option, batches_per_epoch, context);
+    return period;
   };
   const std::optional<Length> length = options.max_length
                                            ? options.max_length
@@ -107,12 +121,10 @@ Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const 
         "fit: how long to train is unknown; give max_length, e.g. {.max_length = det::Epochs(1)}, or "
         "searcher.max_length in the configuration");
   }
-  Plan plan;
-  plan.length = batches(*length, "max_length");
-  plan.reporting = batches(options.reporting_period, "reporting_period");
-  if (options.validation_period) plan.validation = batches(*options.validation_period, "validation_period");
-  if (options.checkpoint_period) plan.checkpoint = batches(*options.checkpoint_period, "checkpoint_period");
-  return plan;
+  return {.length = in_batches(length->unit, length->count, "max_length", batches_per_epoch, context),
+          .reporting = period(options.reporting_period, "reporting_period"),
+          .validation = period(options.validation_period, "validation_period"),
+          .checkpoint = period(options.checkpoint_period, "checkpoint_period")};
 }
 
 }  // namespace det

@@ -25,7 +25,7 @@ constexpr char kUsage[] =
     "  --version, --help\n";
 
 struct Arguments {
-  det::RunOptions run;
+  det::InitOptions init;
   std::string library, trial_class;
   bool resume = false, test_mode = false;
 };
@@ -43,9 +43,9 @@ Arguments read_arguments(int argc, char** argv) {
   Arguments arguments;
   for (int key; (key = ::getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
     switch (key) {
-      case 'c': arguments.run.config_file = optarg; break;
-      case 'm': arguments.run.model_dir = optarg; break;
-      case 'd': arguments.run.checkpoint_dir = optarg; break;
+      case 'c': arguments.init.config_file = optarg; break;
+      case 'm': arguments.init.model_dir = optarg; break;
+      case 'd': arguments.init.checkpoint_dir = optarg; break;
       case 'r': arguments.resume = true; break;
       case 't': arguments.test_mode = true; break;
       case 'v': std::cout << "det-harness " DET_VERSION "\n"; std::exit(0);
@@ -106,5 +106,5 @@ int main(int argc, char** argv) {
         if (arguments.resume) options.latest_checkpoint = "latest";
         print_summary(det::Trainer(*trial, context).fit(options));
       },
-      arguments.run);
+      arguments.init);
 }

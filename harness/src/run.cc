@@ -6,10 +6,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "checkpoint_dir.h"
+#include "base/json.h"
 #include "context_state.h"
 #include "det/trainer.h"
 #include "trial_info.h"
@@ -27,51 +29,109 @@ void keep_freed_memory() {
   (void)::mallopt(M_TOP_PAD, 64 << 20);
 }
 
-void set_threads() {
-  const char* wanted = std::getenv("OMP_NUM_THREADS");
-  const int threads = wanted != nullptr ? std::atoi(wanted) : static_cast<int>(std::thread::hardware_concurrency());
-  at::set_num_threads(std::max(threads, 1));
-}
-
-/// Processes of this trial, as launchers say it.
-int world_size() {
-  const char* size = std::getenv("WORLD_SIZE");
-  return size != nullptr ? std::atoi(size) : 1;
-}
-
 template <typename T>
 T value_or_throw(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().message);
   return std::move(*result);
 }
 
-std::unique_ptr<ContextState> make_state(const RunOptions& options) {
+template <typename T>
+T setting(const Json& config, const char* path, T otherwise) {
+  const Json* value = find_path(config, path);
+  if (value == nullptr || value->is_null()) return otherwise;
+  try {
+    return value->get<T>();
+  } catch (const Json::exception&) {
+    throw std::invalid_argument(std::string(path) + ": " + dump_json(*value) + " is of the wrong kind");
+  }
+}
+
+/// Beside the checkpoints: on a cluster by experiment and trial, as TensorBoard shows several runs.
+std::string tensorboard_directory(const TrialInfo& info) {
+  if (!info.on_cluster) return info.checkpoint_dir + "/tensorboard";
+  return info.checkpoint_dir + "/tensorboard/experiment_" + std::to_string(info.experiment_id) + "/trial_" +
+         std::to_string(info.trial_id);
+}
+
+/// How the configuration wants gradients to become steps.
+void configure(ContextState& state, const InitOptions& options) {
+  const Json& config = state.info.experiment_config;
+  if (const Json* data = find_path(config, "data"); data != nullptr && data->is_object()) state.data_config = *data;
+  state.aggregation.frequency = options.aggregation_frequency.value_or(
+      setting<std::int64_t>(config, "optimizations.aggregation_frequency", 1));
+  state.aggregation.average = setting(config, "optimizations.average_aggregated_gradients", true);
+  if (state.aggregation.frequency < 1) throw std::invalid_argument("aggregation_frequency must be at least 1");
+  const Json* kind = find_path(config, "reproducibility");
+  const bool exact = kind != nullptr && (kind->is_string() ? *kind == "exact"
+                                                           : setting<std::string>(config, "reproducibility.mode", "fast") == "exact");
+  if (exact) {
+    constexpr std::int64_t kDefaultShards = 4;
+    const auto shards = kind->is_string() ? kDefaultShards : setting(config, "reproducibility.virtual_shards", kDefaultShards);
+    state.exact = ShardPlan::make(shards, state.distributed->rank(), state.distributed->size());
+  }
+  const auto precision = setting<std::string>(config, "optimizations.precision", "fp32");
+  if (precision == "fp32") return;
+  if (precision != "bf16" && precision != "fp16") {
+    throw std::invalid_argument("optimizations.precision: expected fp32, bf16 or fp16, got " + precision);
+  }
+  state.amp = AmpOptions{.dtype = precision == "bf16" ? torch::kBFloat16 : torch::kHalf};
+  (void)Autocast(state.device, state.amp->dtype);  // refuses what the device cannot do
+  if (precision == "fp16") state.scaler = std::make_unique<GradScaler>();
+}
+
+/// The results of some operators depend on how many threads share them, so exact training fixes that number.
+void set_threads(bool exact) {
+  const char* wanted = std::getenv("OMP_NUM_THREADS");
+  int threads = wanted != nullptr ? std::atoi(wanted) : static_cast<int>(std::thread::hardware_concurrency());
+  if (exact && wanted == nullptr) threads = 1;
+  at::set_num_threads(std::max(threads, 1));
+}
+
+std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   auto state = std::make_unique<ContextState>();
-  state->info = value_or_throw(on_cluster() ? cluster_trial_info()
-                                            : local_trial_info(options.config_file, options.checkpoint_dir));
+  state->info = value_or_throw(on_cluster()       ? cluster_trial_info()
+                               : options.exp_conf ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
+                                                  : local_trial_info(options.config_file, options.checkpoint_dir));
   TrialInfo& info = state->info;
   if (!options.model_dir.empty()) info.model_dir = options.model_dir;
   if (!info.model_dir.empty()) state->code = list_files(info.model_dir, info.checkpoint_dir);
-  if (world_size() > 1) {
-    throw std::runtime_error("this release trains in one process; start one (WORLD_SIZE is " +
-                             std::to_string(world_size()) + ")");
+  if (options.hparams) info.hparams = *options.hparams;
+  const RankInfo ranks = rank_info_from_environment();
+  if (ranks.size > 1) state->distributed = std::make_unique<DistributedContext>(ranks);
+  if (torch::cuda::is_available()) {
+    state->device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(ranks.local_rank));
   }
-  const Json* data = find_path(info.experiment_config, "data");
-  if (data != nullptr && data->is_object()) state->data_config = *data;
-  if (torch::cuda::is_available()) state->device = torch::Device(torch::kCUDA, 0);
+  state->communicator = make_communicator(*state->distributed, state->device);
+  configure(*state, options);
+  set_threads(state->exact.has_value());
   torch::manual_seed(static_cast<std::uint64_t>(info.seed));
+  state->tensorboard_dir = tensorboard_directory(info);
+  state->tensorboard_logging = options.enable_tensorboard_logging;
+  if (ranks.rank > 0) {
+    state->client = make_quiet_client(!info.on_cluster);
+    return state;
+  }
   state->client = value_or_throw(make_client(info));
-  std::printf("training on %s, %d threads, seed %lld\n", state->device.str().c_str(), at::get_num_threads(),
+  std::printf("training on %s, %d threads, seed %lld", state->device.str().c_str(), at::get_num_threads(),
               static_cast<long long>(info.seed));
+  if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->communicator->name());
+  if (state->exact) std::printf(", exact over %lld shards", static_cast<long long>(state->exact->shards));
+  std::printf("\n");
   return state;
 }
 
-/// One line for the end of the log.
+/// One line for the end of the log: what was asked for first, then what went wrong inside it.
 std::string message_of(const std::exception& error) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&error);  // its what() has a backtrace of a hundred lines
   std::string message = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
   while (!message.empty() && message.back() == '\n') message.pop_back();
   for (std::size_t at = 0; (at = message.find('\n', at)) != std::string::npos; at += 3) message.replace(at, 1, " | ");
+  try {
+    std::rethrow_if_nested(error);
+  } catch (const std::exception& inner) {
+    message += ": " + message_of(inner);
+  } catch (...) {
+  }
   return message;
 }
 
@@ -84,12 +144,40 @@ int fail_with(const ContextState* state, const std::string& message) {
   return kExitFailed;
 }
 
+int end_invalid(ContextState& state, const InvalidHP& error) {
+  state.client->report_invalid_hp();
+  state.client->flush(kPatience);
+  std::fflush(stdout);
+  std::fprintf(stderr, "invalid hyperparameters: %s\n", error.what());
+  return kExitOk;
+}
+
+/// The exit code for the exception being handled.
+int exit_code_of_exception(ContextState* state) {
+  try {
+    throw;
+  } catch (const InvalidHP& error) {
+    if (state != nullptr) return end_invalid(*state, error);
+    return fail_with(state, error.what());
+  } catch (const std::exception& error) {
+    return fail_with(state, message_of(error));
+  } catch (...) {
+    return fail_with(state, "an exception that is no std::exception");
+  }
+}
+
+/// The context that init() made, for the handler of exceptions that nobody catches.
+ContextState* of_init = nullptr;
+
+void set_up_process() {
+  keep_freed_memory();
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a log is read while it is written
+}
+
 }  // namespace
 
-int run(const std::function<void(TrialContext&)>& body, const RunOptions& options) {
-  keep_freed_memory();
-  set_threads();
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a log is read while it is written
+int run(const std::function<void(TrialContext&)>& body, const InitOptions& options) {
+  set_up_process();
   std::optional<TrialContext> context;
   ContextState* state = nullptr;
   try {
@@ -98,16 +186,20 @@ int run(const std::function<void(TrialContext&)>& body, const RunOptions& option
     body(*context);
     state->client->flush(kPatience);
     return kExitOk;
-  } catch (const InvalidHP& error) {
-    state->client->report_invalid_hp();
-    state->client->flush(kPatience);
-    std::fprintf(stderr, "invalid hyperparameters: %s\n", error.what());
-    return kExitOk;
-  } catch (const std::exception& error) {
-    return fail_with(state, message_of(error));
   } catch (...) {
-    return fail_with(state, "an exception that is no std::exception");
+    return exit_code_of_exception(state);
   }
+}
+
+TrialContext init(const InitOptions& options) {
+  set_up_process();
+  std::set_terminate([] {
+    if (std::current_exception() == nullptr) std::abort();
+    std::_Exit(exit_code_of_exception(of_init));
+  });
+  auto state = make_state(options);
+  of_init = state.get();
+  return TrialContext(std::move(state));
 }
 
 }  // namespace det

@@ -1,18 +1,20 @@
 // Owns the training loop.
 #include "det/trainer.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <cstdio>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/text.h"
-#include "batch_stream.h"
 #include "checkpoint.h"
+#include "checkpoint_saver.h"
 #include "context_state.h"
 #include "fit_options.h"
-#include "window.h"
+#include "rank_votes.h"
+#include "system_metrics.h"
+#include "train_step.h"
+#include "validation.h"
 
 namespace det {
 namespace {
@@ -35,75 +37,82 @@ struct SearcherMetric {
   }
 };
 
-SamplerSpec sampler_spec(const DataLoader& loader, const TrialContext& context, bool training) {
-  return {.seed = static_cast<std::uint64_t>(context.get_trial_seed()),
-          .records = loader.dataset()->size(),
-          .batch_size = loader.options().batch_size,
-          .shuffle = loader.options().shuffle,
-          .drop_last = loader.options().drop_last,
-          .rank = context.distributed().rank,
-          .world = context.distributed().size,
-          .equal_steps = training};
-}
-
 /// One call of fit: the steps of which the loop at the end of this file is made.
 class Fit {
  public:
   Fit(Trial& trial, TrialContext& context, const FitOptions& options)
       : trial_(trial), context_(context), state_(context.state()), options_(options),
-        metric_(context.get_experiment_config()) {
+        metric_(context.get_experiment_config()), votes_(state_), saver_(state_) {
+    if (options.test_mode && state_.info.on_cluster) {
+      throw std::invalid_argument("fit: test_mode is for training without a cluster");
+    }
+    asking_for("the trial's model and optimizer");
+    trial.build();
     if (state_.models.empty()) throw std::invalid_argument("the trial wraps no model; call context.wrap_model");
     if (state_.optimizers.empty()) {
       throw std::invalid_argument("the trial wraps no optimizer; call context.wrap_optimizer");
     }
-    if (options.test_mode && state_.info.on_cluster) {
-      throw std::invalid_argument("fit: test_mode is for training without a cluster");
-    }
+    asking_for("build_callbacks");
+    state_.callbacks = trial.build_callbacks();
+    const std::string checkpoint = starting_point();
+    for_callbacks("on_trial_startup", [&](Callback& c) { c.on_trial_startup(checkpoint_steps(state_, checkpoint), checkpoint); });
+    state_.initial_batch = checkpoint_steps(state_, checkpoint);
     asking_for("build_training_data_loader");
-    const DataLoader training = trial.build_training_data_loader();
+    train_.emplace(trial, context, trial.build_training_data_loader(), options.stop_on_bad_loss);
     asking_for("build_validation_data_loader");
-    validation_.emplace(trial.build_validation_data_loader());
+    validation_.emplace(trial, context, trial.build_validation_data_loader());
     asking_for("fit");
-    const SamplerSpec spec = sampler_spec(training, context, true);
-    batches_per_epoch_ = Sampler(spec).steps();
-    plan_ = make_plan(options, batches_per_epoch_, context);
-    restore();
-    training_.emplace(training.dataset(), spec, progress_.steps_completed);
-    set_training(true);
+    plan_ = make_plan(options, train_->batches_per_epoch(), context);
+    restore(checkpoint);
+    train_->start(step());
+    for (const auto& model : state_.models) model->train();
+    if (options.profiling_enabled && state_.distributed->is_chief()) {
+      machine_.emplace(*state_.client, SystemMetrics::Options());
+    }
+    for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
   }
 
   const Plan& plan() const { return plan_; }
   std::int64_t step() const { return progress_.steps_completed; }
-  bool preempted() const { return state_.client->should_preempt(); }
-  bool stopped() const { return state_.stop_requested; }
+  bool is_done() const { return step() >= plan_.length; }
+  bool is_between_windows() const { return train_->is_between_windows(step()); }
 
   void train_one_batch() {
-    asking_for("the training data", step());
-    Batch batch = context_.to_device(training_->next());
-    const std::int64_t records = batch.size();
-    asking_for("train_batch", step());
-    window_.add(trial_.train_batch(batch, step() / batches_per_epoch_, step()), records);
+    const std::int64_t epoch = step() / train_->batches_per_epoch();
+    if (step() % train_->batches_per_epoch() == 0) {
+      for_callbacks("on_training_epoch_start", [&](Callback& c) { c.on_training_epoch_start(epoch); });
+    }
+    train_->run(step());
     ++progress_.steps_completed;
+    if (step() % train_->batches_per_epoch() == 0) {
+      for_callbacks("on_training_epoch_end", [&](Callback& c) { c.on_training_epoch_end(epoch); });
+    }
   }
 
   void report_training() {
-    if (window_.empty()) return;
-    report("training", window_.averages());
-    window_.clear();
+    if (!train_->has_metrics()) return;
+    asking_for("the training metrics", step() - 1);
+    const Json metrics = train_->take_metrics();
+    report("training", metrics);
+    for_callbacks("on_training_workload_end", [&](Callback& c) { c.on_training_workload_end(metrics); });
   }
 
   void validate() {
-    set_training(false);
-    const Json metrics = evaluate();
-    set_training(true);
+    const Json metrics = validation_->run(step(), options_.test_mode);
     report("validation", metrics);
     progress_.last_validation = step();
     result_.validation_metrics.clear();
-    for (const auto& [name, value] : metrics.items()) result_.validation_metrics[name] = read_double(value).value();
-    if (checkpoint_wanted_for(metrics)) save();
+    for (const auto& [name, value] : metrics.items()) {
+      if (const auto number = read_double(value)) result_.validation_metrics[name] = *number;
+    }
+    if (checkpoint_wanted_for(metrics)) checkpoint_due_ = true;
   }
 
-  void save_if_stale() {
+  void want_checkpoint() { checkpoint_due_ = true; }
+  /// Saves what is due, at the first moment when no gradients wait for their optimizer.
+  void save_if_due() {
+    if (!checkpoint_due_ || !is_between_windows()) return;
+    checkpoint_due_ = false;
     if (progress_.last_checkpoint != step()) save();
   }
 
@@ -111,18 +120,34 @@ class Fit {
     state_.client->report_progress(static_cast<double>(step()) / static_cast<double>(plan_.length), step());
   }
 
+  /// What all ranks agree on after a batch; also hands on checkpoints that have become durable.
+  void consult_ranks() {
+    std::vector<CheckpointRecord> saved = saver_.finished();
+    const RankVotes::Outcome outcome = votes_.exchange(
+        {state_.client->should_preempt(), state_.stop_requested, static_cast<std::int64_t>(saved.size())});
+    preempted_ = preempted_ || outcome.preempt;
+    state_.stop_requested = outcome.stop;
+    hand_on(saved, outcome.checkpoints);
+  }
+  bool leaving() const { return (preempted_ || state_.stop_requested) && is_between_windows(); }
+
   FitResult finish() {
-    if (step() < plan_.length && !stopped()) {
-      save_if_stale();  // with the window as it is: its report is made by the run that completes it
+    if (!is_done() && !state_.stop_requested) {
+      // The metrics since the last report go into the checkpoint: their report is made by the run that completes it.
+      want_checkpoint();
+      save_if_due();
+      await_checkpoints();
       state_.client->acknowledge_preemption();
       result_.reason = FitResult::Reason::kPreempted;
     } else {
       report_training();
       if (progress_.last_validation != step()) validate();
-      save_if_stale();
+      if (progress_.last_checkpoint != step()) save();
       report_progress();
-      result_.reason = stopped() ? FitResult::Reason::kStopRequested : FitResult::Reason::kCompleted;
+      await_checkpoints();
+      result_.reason = state_.stop_requested ? FitResult::Reason::kStopRequested : FitResult::Reason::kCompleted;
     }
+    for_callbacks("on_trial_shutdown", [](Callback& c) { c.on_trial_shutdown(); });
     asking_for("the end of training");
     result_.batches_trained = step();
     return result_;
@@ -133,50 +158,48 @@ class Fit {
     state_.doing = what;
     state_.doing_batch = batch;
   }
+  template <typename Call>
+  void for_callbacks(const char* hook, const Call& call) {
+    for (const auto& [name, callback] : state_.callbacks) {
+      asking_for(hook, step());
+      call(*callback);
+    }
+  }
 
-  void restore() {
-    std::string name = options_.latest_checkpoint.value_or(state_.info.latest_checkpoint);
+  /// The checkpoint's directory; "" for a start from nothing.
+  std::string starting_point() const {
+    const std::string name = options_.latest_checkpoint.value_or(state_.info.latest_checkpoint);
     const std::string directory = name.empty() ? "" : checkpoint_directory(state_.info, name);
+    return state_.distributed->broadcast(directory).get<std::string>();
+  }
+
+  void restore(const std::string& directory) {
     if (directory.empty()) return;
     asking_for("the checkpoint to start from");
     const TrialState state = load_checkpoint(state_, directory);
     result_.checkpoint = directory;
-    std::printf("starting from checkpoint %s, %s\n", directory.c_str(),
-                state.same_trial ? ("batch " + std::to_string(state.progress.steps_completed)).c_str()
-                                 : "with its weights only: it is another trial's");
+    if (state_.distributed->is_chief()) {
+      std::printf("starting from checkpoint %s, %s\n", directory.c_str(),
+                  state.same_trial ? ("batch " + std::to_string(state.progress.steps_completed)).c_str()
+                                   : "without its counters: it is another trial's");
+    }
     if (!state.same_trial) return;
     progress_ = state.progress;
-    if (state.window.is_object()) window_.restore(state.window);
-    state_.initial_batch = step();
-  }
-
-  Json evaluate() {
-    at::NoGradGuard no_grad;
-    BatchStream batches(validation_->dataset(), sampler_spec(*validation_, context_, false), 0);
-    MetricWindow window("evaluate_batch", true);
-    const std::int64_t count = options_.test_mode ? 1 : batches.steps_per_epoch();
-    for (std::int64_t i = 0; i < count; ++i) {
-      asking_for("the validation data", i);
-      Batch batch = context_.to_device(batches.next());
-      const std::int64_t records = batch.size();
-      asking_for("evaluate_batch", i);
-      window.add(trial_.evaluate_batch(batch), records);
-    }
-    return window.averages();
+    train_->restore_metrics(state.window);
   }
 
   /// Also keeps the best value of the searcher's metric.
   bool checkpoint_wanted_for(const Json& metrics) {
     if (metric_.name.empty()) return options_.checkpoint_policy != CheckpointPolicy::kNone;
     const Json* value = metrics.contains(metric_.name) ? &metrics.at(metric_.name) : nullptr;
-    if (value == nullptr) {
+    const std::optional<double> number = value == nullptr ? std::nullopt : read_double(*value);
+    if (!number) {
       std::vector<std::string> names;
-      for (const auto& [name, number] : metrics.items()) names.push_back(name);
-      throw std::invalid_argument("searcher.metric is \"" + metric_.name + "\", but evaluate_batch gives: " +
+      for (const auto& [name, other] : metrics.items()) names.push_back(name);
+      throw std::invalid_argument("searcher.metric is \"" + metric_.name + "\", but the numbers of validation are: " +
                                   join(names, ", ") + did_you_mean(metric_.name, names));
     }
-    const double number = read_double(*value).value();
-    const bool best = metric_.better(number, progress_.best_validation);
+    const bool best = metric_.better(*number, progress_.best_validation);
     if (best) progress_.best_validation = number;
     return options_.checkpoint_policy == CheckpointPolicy::kAll ||
            (options_.checkpoint_policy == CheckpointPolicy::kBest && best);
@@ -185,20 +208,43 @@ class Fit {
   void save() {
     asking_for("saving a checkpoint", step());
     progress_.last_checkpoint = step();
-    const CheckpointRecord record = save_checkpoint(state_, {progress_, window_.save()});
-    result_.checkpoint = state_.info.checkpoint_dir + "/" + record.uuid;
-    state_.client->report_checkpoint(record);
+    const std::string uuid = saver_.save({progress_, train_->save_metrics()});
+    under_way_.push_back(uuid);
+    result_.checkpoint = state_.info.checkpoint_dir + "/" + uuid;
+  }
+
+  void await_checkpoints() {
+    asking_for("writing a checkpoint", step());
+    saver_.wait();
+    const std::vector<CheckpointRecord> saved = saver_.finished();
+    hand_on(saved, votes_.exchange({false, false, static_cast<std::int64_t>(saved.size())}).checkpoints);
+  }
+
+  /// `count` checkpoints are durable; the chief has their records.
+  void hand_on(const std::vector<CheckpointRecord>& records, std::int64_t count) {
+    for (const CheckpointRecord& record : records) state_.client->report_checkpoint(record);
+    for (; count > 0; --count) {
+      const std::string uuid = under_way_.front();
+      under_way_.pop_front();
+      for_callbacks("on_checkpoint_upload_end", [&](Callback& c) { c.on_checkpoint_upload_end(uuid); });
+    }
   }
 
   /// Adds "batches" and "epochs", unless the trial gives metrics of these names.
   void report(const char* group, Json metrics) {
+    const bool is_validation = group == std::string("validation");
+    if (state_.tensorboard_logging && state_.distributed->is_chief()) {
+      TensorBoard& board = context_.get_tensorboard_writer();
+      for (const auto& [name, value] : metrics.items()) {
+        if (const auto number = read_double(value)) {
+          board.add_scalar((is_validation ? "Determined/val_" : "Determined/") + name, *number, step());
+        }
+      }
+    }
+    if (state_.tensorboard != nullptr) state_.tensorboard->flush();
     if (!metrics.contains("batches")) metrics["batches"] = step();
-    if (!metrics.contains("epochs")) metrics["epochs"] = step() / batches_per_epoch_;
+    if (!metrics.contains("epochs")) metrics["epochs"] = step() / train_->batches_per_epoch();
     state_.client->report_metrics(group, step(), metrics);
-  }
-
-  void set_training(bool training) {
-    for (const auto& model : state_.models) model->train(training);
   }
 
   Trial& trial_;
@@ -206,12 +252,15 @@ class Fit {
   ContextState& state_;
   const FitOptions& options_;
   SearcherMetric metric_;
+  RankVotes votes_;
+  CheckpointSaver saver_;
+  std::optional<SystemMetrics> machine_;
+  std::optional<TrainStep> train_;
+  std::optional<Validation> validation_;
   Plan plan_;
-  std::int64_t batches_per_epoch_ = 1;
   Progress progress_;
-  MetricWindow window_{"train_batch", false};
-  std::optional<BatchStream> training_;
-  std::optional<DataLoader> validation_;
+  bool preempted_ = false, checkpoint_due_ = false;
+  std::deque<std::string> under_way_;  // checkpoints being written, oldest first; the same on all ranks
   FitResult result_;
 };
 
@@ -221,13 +270,15 @@ FitResult Trainer::fit(const FitOptions& options) {
   Fit run(trial_, context_, options);
   if (options.step_zero_validation && run.step() == 0) run.validate();
 
-  while (run.step() < run.plan().length && !run.stopped() && !run.preempted()) {
+  while (!run.is_done() && !run.leaving()) {
     run.train_one_batch();
     const Boundary due = boundary_after(run.plan(), run.step());
     if (due.any()) run.report_training();
     if (due.validate) run.validate();
-    if (due.checkpoint) run.save_if_stale();
+    if (due.checkpoint) run.want_checkpoint();
+    run.save_if_due();
     if (due.report) run.report_progress();
+    run.consult_ranks();
   }
   return run.finish();
 }

@@ -1,23 +1,15 @@
 // Owns averaging metrics over a window of batches.
 #include "window.h"
 
-#include <torch/csrc/autograd/generated/variable_factories.h>
-
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "torch_compat.h"
+#include "batch_metrics.h"
 
 namespace det {
 namespace {
 
 constexpr std::size_t kMostPending = 4096;
-
-/// Of a tensor on the CPU; the common type without a trip through the dispatcher.
-double read_number(const torch::Tensor& tensor) {
-  if (tensor.scalar_type() == torch::kFloat) return *static_cast<const float*>(tensor.data_ptr());
-  return tensor.item<double>();
-}
 
 }  // namespace
 
@@ -36,15 +28,12 @@ void MetricWindow::add(const Metrics& metrics, std::int64_t records) {
   for (const auto& [name, value] : metrics.entries()) {
     Sum& sum = sum_of(name, index++);
     if (++sum.batches > batches_ + 1) throw std::invalid_argument(source_ + ": metric \"" + name + "\" is given twice");
+    check_metric(source_, name, value);
     sum.weight += weight;
     const torch::Tensor* tensor = value.tensor();
     if (tensor == nullptr) {
       sum.sum += value.number() * weight;
       continue;
-    }
-    if (!tensor->defined() || tensor->numel() != 1) {
-      throw std::invalid_argument(source_ + ": metric \"" + name + "\" must be one number, not a tensor of shape " +
-                                  (tensor->defined() ? compat::shape_text(*tensor) : "undefined"));
     }
     if (tensor->device().is_cpu()) {
       sum.sum += read_number(*tensor) * weight;
@@ -54,27 +43,23 @@ void MetricWindow::add(const Metrics& metrics, std::int64_t records) {
     }
   }
   ++batches_;
-  if (!same_names_) return;
-  for (const Sum& sum : sums_) {
-    if (sum.batches == batches_) continue;
-    const bool lost = sum.batches > 1 || metrics.entries().size() < sums_.size();
-    throw std::invalid_argument(source_ + ": every batch must give the same metrics, but \"" + sum.name +
-                                (lost ? "\" is missing from batch " : "\" is new in batch ") +
-                                std::to_string(batches_ - 1));
-  }
 }
 
 void MetricWindow::fetch(Sum& sum) {
   if (sum.pending.empty()) return;
-  std::vector<torch::Tensor> values;
-  for (const auto& [tensor, weight] : sum.pending) values.push_back(tensor.reshape({}).to(torch::kDouble));
-  const torch::Tensor numbers = torch::stack(values).cpu();
-  const auto* number = numbers.data_ptr<double>();
-  for (const auto& [tensor, weight] : sum.pending) sum.sum += *number++ * weight;
+  std::vector<torch::Tensor> tensors;
+  for (const auto& [tensor, weight] : sum.pending) tensors.push_back(tensor);
+  const std::vector<double> numbers = fetch_numbers(tensors);
+  for (std::size_t i = 0; i < numbers.size(); ++i) sum.sum += numbers[i] * sum.pending[i].second;
   sum.pending.clear();
 }
 
-Json MetricWindow::averages() {
+Json MetricWindow::averages(DistributedContext& distributed) {
+  if (distributed.size() > 1) {
+    const std::vector<Json> ranks = distributed.allgather(save());
+    clear();
+    for (const Json& rank : ranks) append(rank);
+  }
   Json averages = Json::object();
   for (Sum& sum : sums_) {
     fetch(sum);
@@ -100,12 +85,13 @@ Json MetricWindow::save() {
   return {{"batches", batches_}, {"sums", std::move(sums)}};
 }
 
-void MetricWindow::restore(const Json& saved) {
-  clear();
-  batches_ = saved.at("batches").get<std::int64_t>();
+void MetricWindow::append(const Json& saved) {
+  batches_ += saved.at("batches").get<std::int64_t>();
   for (const Json& entry : saved.at("sums")) {
-    sums_.push_back({entry.at("name").get<std::string>(), read_double(entry.at("sum")).value(),
-                     read_double(entry.at("weight")).value(), entry.at("batches").get<std::int64_t>(), {}});
+    Sum& sum = sum_of(entry.at("name").get<std::string>(), sums_.size());
+    sum.sum += read_double(entry.at("sum")).value();
+    sum.weight += read_double(entry.at("weight")).value();
+    sum.batches += entry.at("batches").get<std::int64_t>();
   }
 }
 

@@ -1,4 +1,4 @@
-// Owns averaging metrics over a window of batches, weighted by records.
+// Owns averaging the training metrics of a window of batches, weighted by records.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "det/distributed.h"
 #include "det/metrics.h"
 
 namespace det {
@@ -14,19 +15,20 @@ namespace det {
 /// the window is read.
 class MetricWindow {
  public:
-  /// Validation wants the same names in every batch, training does not. `source` is for messages.
-  MetricWindow(std::string source, bool same_names) : source_(std::move(source)), same_names_(same_names) {}
+  /// `source` is for messages.
+  explicit MetricWindow(std::string source) : source_(std::move(source)) {}
 
-  /// Throws std::invalid_argument for a tensor of more than one element, a name twice, or names that change.
+  /// Names may differ from batch to batch. Throws std::invalid_argument for a tensor of more than one element or a name
+  /// twice.
   void add(const Metrics& metrics, std::int64_t records);
   bool empty() const { return batches_ == 0; }
-  /// Averages, in the order first seen; NaN where they are.
-  Json averages();
+  /// Averages over all ranks, in the order first seen; NaN where they are. Every rank calls it, and has the result.
+  Json averages(DistributedContext& distributed);
   void clear();
 
-  /// The window as it stands: sums and weights exactly. restore(save()) changes nothing.
+  /// The window as it stands: sums and weights exactly. append(save()) of an empty one makes it the same.
   Json save();
-  void restore(const Json& saved);
+  void append(const Json& saved);
 
  private:
   struct Sum {
@@ -39,7 +41,6 @@ class MetricWindow {
   void fetch(Sum& sum);
 
   std::string source_;
-  bool same_names_;
   std::int64_t batches_ = 0;
   std::vector<Sum> sums_;
 };

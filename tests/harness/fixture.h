@@ -19,7 +19,8 @@ namespace det::testing {
 
 /// What a RecordingClient saw; outlives it.
 struct Record {
-  std::vector<std::string> events;  ///< "training 5", "checkpoint 10", "progress 10", "acknowledged"
+  std::vector<std::string> events;  ///< "training 5", "progress 10", "acknowledged"
+  std::vector<std::int64_t> checkpoints;  ///< apart: they are reported whenever they have become durable
   std::vector<std::pair<std::string, Json>> metrics;  ///< "training 5" → values
   std::int64_t preempt_at = -1;                       ///< batches after which preemption is asked for
   bool preempt = false;
@@ -36,7 +37,7 @@ class RecordingClient final : public Client {
     record_.events.push_back("progress " + std::to_string(steps));
   }
   void report_checkpoint(const CheckpointRecord& checkpoint) override {
-    record_.events.push_back("checkpoint " + std::to_string(checkpoint.steps_completed));
+    record_.checkpoints.push_back(checkpoint.steps_completed);
   }
   void report_invalid_hp() override { record_.events.push_back("invalid_hp"); }
   bool should_preempt() const override { return record_.preempt; }
@@ -78,14 +79,14 @@ class SmallTrial : public Trial {
   DataLoader build_training_data_loader() override { return {small_data(), {.batch_size = 4, .shuffle = true}}; }
   DataLoader build_validation_data_loader() override { return {small_data(), {.batch_size = 5}}; }
   Metrics train_batch(Batch& batch, int64_t, int64_t batch_idx) override {
-    torch::Tensor loss = torch::nll_loss(torch::log_softmax(model_->forward(batch.data), 1), batch.target);
+    torch::Tensor loss = torch::nll_loss(torch::log_softmax(model_->forward(batch.data()), 1), batch.target());
     context_.backward(loss);
     context_.step_optimizer(optimizer_);
     if (batch_idx + 1 == record_.preempt_at) record_.preempt = true;
     return loss;
   }
   Metrics evaluate_batch(Batch& batch) override {
-    return {{"validation_loss", torch::nll_loss(torch::log_softmax(model_->forward(batch.data), 1), batch.target)}};
+    return {{"validation_loss", torch::nll_loss(torch::log_softmax(model_->forward(batch.data()), 1), batch.target())}};
   }
   torch::nn::Sequential& model() { return model_; }
   torch::optim::Adam& optimizer() { return optimizer_; }

@@ -58,7 +58,7 @@ int main(int, char** argv) {
                   .validation_period = det::Batches(50), .reporting_period = det::Batches(10),
                   .latest_checkpoint = "latest"});
         det::Sha256 digest;
-        add_bytes(digest, det::collect_state(context.state()));
+        add_bytes(digest, det::collect_state(context.state(), {det::generator_bytes(context.state())}));
         std::cout << digest.hex() << std::endl;
       },
       {.checkpoint_dir = argv[1]});

@@ -6,9 +6,19 @@
 
 #include <nlohmann/json.hpp>
 
+#include "det/amp.h"
+#include "det/callback.h"
 #include "det/checkpoint.h"
 #include "det/context.h"
 #include "det/data.h"
+#include "det/datasets.h"
+#include "det/distributed.h"
+#include "det/lr_scheduler.h"
 #include "det/metrics.h"
+#include "det/optim.h"
+#include "det/profiler.h"
+#include "det/samplers.h"
+#include "det/tensorboard.h"
 #include "det/trainer.h"
+#include "det/transforms.h"
 #include "det/trial.h"

@@ -4,28 +4,36 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "det/context.h"
 #include "det/trial.h"
 
 namespace det {
 
-/// A length of training. Records are made batches by the global batch size, epochs by the training loader.
+/// A length of training, or a list of moments. Records are made batches by the global batch size, epochs by the training
+/// loader.
 struct Length {
   enum class Unit { kBatches, kEpochs, kRecords };
   Unit unit = Unit::kBatches;
   int64_t count = 0;
+  std::vector<int64_t> at = {};  ///< for periods: exactly after these many, instead of every `count`
 };
 struct Batches : Length {
   explicit Batches(int64_t count) : Length{Unit::kBatches, count} {}
+  explicit Batches(std::vector<int64_t> at) : Length{Unit::kBatches, 0, std::move(at)} {}
 };
 struct Epochs : Length {
   explicit Epochs(int64_t count) : Length{Unit::kEpochs, count} {}
+  explicit Epochs(std::vector<int64_t> at) : Length{Unit::kEpochs, 0, std::move(at)} {}
 };
 struct Records : Length {
   explicit Records(int64_t count) : Length{Unit::kRecords, count} {}
+  explicit Records(std::vector<int64_t> at) : Length{Unit::kRecords, 0, std::move(at)} {}
 };
 
 /// What a validation does about checkpoints. Those of checkpoint_period, of a pause and of the end are made anyway.
@@ -47,6 +55,9 @@ struct FitOptions {
   std::optional<std::string> latest_checkpoint;
   bool step_zero_validation = false;  ///< validate once before the first batch
   bool test_mode = false;             ///< train, validate and save one batch, then leave
+  bool profiling_enabled = false;     ///< report what the machine does (CPU, memory, disk, network, GPU) as metrics
+  /// A training loss that is infinite or NaN ends the trial with an error that names the batch.
+  bool stop_on_bad_loss = true;
 };
 
 struct FitResult {
@@ -78,15 +89,23 @@ class Trainer {
 /// min_validation_period, min_checkpoint_period, scheduling_unit, checkpoint_policy, perform_initial_validation.
 FitOptions fit_options(const Json& experiment_config);
 
-struct RunOptions {
+struct InitOptions {
   std::string config_file;       ///< an experiment configuration in YAML; not read on a cluster
+  std::optional<Json> exp_conf;  ///< the configuration itself, instead of config_file
+  std::optional<Json> hparams;   ///< instead of those of the configuration
   std::string model_dir;         ///< copied into checkpoints as code/; "" for none
   std::string checkpoint_dir;    ///< without a cluster; "" is the configuration's storage, else ./checkpoints
+  std::optional<int64_t> aggregation_frequency;  ///< instead of optimizations.aggregation_frequency
+  bool enable_tensorboard_logging = true;
 };
 
-/// The top of a training program: makes the context (from the cluster's environment when there is one), calls `body`,
-/// and turns how it ended into main's exit code. An exception is printed, named, and is 1. Sets up threads
-/// (OMP_NUM_THREADS) and memory for training.
-int run(const std::function<void(TrialContext&)>& body, const RunOptions& options = {});
+/// The top of a training program: makes the context (from the cluster's environment when there is one; one of several
+/// processes when a launcher says so), calls `body`, and turns how it ended into main's exit code. An exception is
+/// printed, named, and is 1. Sets up threads (OMP_NUM_THREADS) and memory for training.
+int run(const std::function<void(TrialContext&)>& body, const InitOptions& options = {});
+
+/// The same context for a program with a main of its own: `det::TrialContext context = det::init();`. An exception that
+/// leaves main ends as under run(). One at a time.
+TrialContext init(const InitOptions& options = {});
 
 }  // namespace det

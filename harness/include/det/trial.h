@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 
+#include "det/callback.h"
 #include "det/context.h"
 #include "det/data.h"
 #include "det/metrics.h"
@@ -25,9 +28,59 @@ class Trial {
   virtual Metrics train_batch(Batch& batch, int64_t epoch_idx, int64_t batch_idx) = 0;
 
   /// What to measure on one batch of validation data; the same names for every batch. Models are in evaluation mode,
-  /// gradients are off.
-  virtual Metrics evaluate_batch(Batch& batch) = 0;
+  /// gradients are off. Override this or evaluate_full_dataset.
+  virtual Metrics evaluate_batch(Batch& batch);
+  /// All of validation at once, on the chief; `for (auto batches = context.iterate(loader); auto batch = batches.next();)`.
+  virtual std::optional<Metrics> evaluate_full_dataset(const DataLoader& loader);
+  /// How the values of evaluate_batch become one.
+  virtual EvaluationReducer evaluation_reducer() { return {}; }
+
+  virtual Callbacks build_callbacks() { return {}; }
+  /// Records in a batch, by which metrics are weighted.
+  virtual int64_t get_batch_length(const Batch& batch) { return batch.size(); }
+
+  /// For kinds of trials that build themselves in steps; called before everything else.
+  virtual void build() {}
 };
+
+/// The metric "loss", which must be a tensor. Throws std::invalid_argument naming what there is instead.
+torch::Tensor loss_of(const Metrics& metrics);
+
+/// The managed style: the trial says what its model, optimizer and loss are, and the platform does backward, zero_grad
+/// and step. `Net` is a module holder (a TORCH_MODULE or torch::nn::Sequential).
+template <typename Net>
+class ManagedTrial : public Trial {
+ public:
+  explicit ManagedTrial(TrialContext& context) : context_(context) {}
+
+  virtual Net build_model() = 0;
+  virtual std::unique_ptr<torch::optim::Optimizer> optimizer(Net& model) = 0;
+  /// Returns at least {"loss", …}, from which gradients are taken.
+  virtual Metrics train_batch(Batch& batch, Net& model, int64_t epoch_idx, int64_t batch_idx) = 0;
+  virtual Metrics evaluate_batch(Batch& batch, Net& model) = 0;
+
+  void build() final {
+    model_ = context_.wrap_model(build_model());
+    optimizer_ = &context_.wrap_optimizer(optimizer(model_));
+  }
+  Metrics train_batch(Batch& batch, int64_t epoch_idx, int64_t batch_idx) final {
+    Metrics metrics = train_batch(batch, model_, epoch_idx, batch_idx);
+    context_.backward(loss_of(metrics));
+    context_.step_optimizer(*optimizer_);
+    return metrics;
+  }
+  Metrics evaluate_batch(Batch& batch) final { return evaluate_batch(batch, model_); }
+
+ protected:
+  TrialContext& context_;
+
+ private:
+  Net model_{nullptr};
+  torch::optim::Optimizer* optimizer_ = nullptr;
+};
+
+/// Initializes every layer again, as its constructor did.
+void reset_parameters(torch::nn::Module& model);
 
 }  // namespace det
 

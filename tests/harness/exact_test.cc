@@ -1,0 +1,79 @@
+// `reproducibility: exact`: the final parameters are the same bits on one, two and four processes, also when a trial is
+// killed at random points and goes on with another number of processes.
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "base/wait.h"
+
+namespace det {
+namespace {
+
+ProcessOptions program(const std::string& storage, int processes) {
+  return {.argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(processes), "--", DET_EXACT_TRIAL, storage},
+          .env = environment_with({"OMP_NUM_THREADS=1"}),
+          .cwd = ""};
+}
+
+std::string digest_at_end(const std::string& storage, int processes) {
+  const ProcessResult result = run_process(program(storage, processes), {.timeout = std::chrono::seconds(120)}).value();
+  INFO(result.err);
+  REQUIRE(result.ok());
+  const std::size_t at = result.out.find("digest ");
+  REQUIRE(at != std::string::npos);
+  return result.out.substr(at + 7, 64);
+}
+
+std::size_t checkpoints_in(const std::string& storage) {
+  std::size_t count = 0;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::directory_iterator(storage, absent)) count += entry.path().extension().empty();
+  return count;
+}
+
+/// Kills all processes at once some time after the next checkpoint; false when they came to their end before.
+bool kill_once(const std::string& storage, int processes, Random& random) {
+  const std::size_t enough = checkpoints_in(storage) + random.below(3);
+  ProcessOptions options = program(storage, processes);
+  options.out = options.err = Stream::null();
+  auto child = Child::spawn(options).value();
+  bool ended = false;
+  REQUIRE(wait_until([&] { return (ended = child.wait(Duration(0)).has_value()) || checkpoints_in(storage) > enough; },
+                     std::chrono::seconds(120)));
+  if (!ended) ended = child.wait(Duration(random.below(20'000))).has_value();
+  if (ended) return false;
+  (void)child.signal(SIGTERM);  // to every rank; they take it as a pause at the next batch
+  if (random.below(2) == 0) (void)child.signal_group(SIGKILL);
+  (void)child.wait(std::chrono::seconds(60));
+  return true;
+}
+
+TEST_CASE("one, two and four processes give the same bits") {
+  std::string digests[3];
+  for (int i = 0; i < 3; ++i) {
+    const auto storage = TemporaryDirectory::create().value();
+    digests[i] = digest_at_end(storage.path(), 1 << i);
+  }
+  CHECK(digests[0] == digests[1]);
+  CHECK(digests[0] == digests[2]);
+}
+
+TEST_CASE("a trial killed and resized at random points ends in the same bits") {
+  const char* is_long = std::getenv("DET_TEST_LONG");
+  const int wanted = is_long != nullptr && std::string(is_long) == "1" ? 100 : 6;
+  const auto whole = TemporaryDirectory::create().value();
+  const std::string expected = digest_at_end(whole.path(), 1);
+  Random random{Catch::rngSeed() + std::uint64_t{1}, 0};
+  for (int kills = 0; kills < wanted;) {
+    const auto storage = TemporaryDirectory::create().value();
+    while (kills < wanted && kill_once(storage.path(), 1 << random.below(3), random)) ++kills;
+    CHECK(digest_at_end(storage.path(), 1 << random.below(3)) == expected);
+  }
+}
+
+}  // namespace
+}  // namespace det

@@ -1,0 +1,80 @@
+// A program for exact_test: trains a network with dropout, running means, a schedule and AdamW under `reproducibility:
+// exact`, as one of RANK/WORLD_SIZE processes. Usage: exact_trial STORAGE; the chief prints the SHA-256 of all weights,
+// buffers, optimizer and schedule state, and every report on a line of its own before that.
+#include <iostream>
+
+#include "base/digest.h"
+#include "fixture.h"
+#include "pickle.h"
+#include "state.h"
+
+namespace {
+
+using det::Json;
+
+class ExactTrial : public det::Trial {
+ public:
+  explicit ExactTrial(det::TrialContext& context)
+      : context_(context),
+        model_(context.wrap_model(torch::nn::Sequential(
+            torch::nn::Linear(6, 16), torch::nn::BatchNorm1d(16), torch::nn::ReLU(), torch::nn::Dropout(0.3),
+            torch::nn::Linear(16, 3)))),
+        optimizer_(context.wrap_optimizer(torch::optim::AdamW(model_->parameters(), 0.01))) {
+    context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 1, .gamma = 0.9}), det::LRStepMode::kEveryEpoch);
+  }
+  det::DataLoader build_training_data_loader() override {
+    torch::Tensor data = torch::arange(90 * 6, torch::kFloat).reshape({90, 6}).mul(0.7).sin();
+    return {det::TensorDataset(data, torch::arange(90).remainder(3)),
+            {.batch_size = context_.get_per_slot_batch_size(), .shuffle = true}};
+  }
+  det::DataLoader build_validation_data_loader() override { return {det::testing::small_data(), {.batch_size = 4}}; }
+  det::Metrics train_batch(det::Batch& batch, int64_t, int64_t) override {
+    const auto [data, target] = batch.unpack<2>();
+    torch::Tensor loss = torch::nll_loss(torch::log_softmax(model_->forward(data), 1), target);
+    context_.backward(loss);
+    context_.step_optimizer(optimizer_, [](auto& parameters) { det::clip_grad_norm(parameters, 1.0); });
+    return loss;
+  }
+  det::Metrics evaluate_batch(det::Batch& batch) override {
+    const auto [data, target] = batch.unpack<2>();
+    return {{"validation_loss", torch::nll_loss(torch::log_softmax(model_->forward(data), 1), target)}};
+  }
+
+ private:
+  det::TrialContext& context_;
+  torch::nn::Sequential model_;
+  torch::optim::AdamW& optimizer_;
+};
+
+void add_bytes(det::Sha256& digest, const det::pickle::Value& value) {
+  if (const auto* tensor = value.as<torch::Tensor>()) {
+    const torch::Tensor plain = tensor->contiguous();
+    digest.update({static_cast<const char*>(plain.data_ptr()), plain.nbytes()});
+  } else if (const auto* list = value.as<det::pickle::List>()) {
+    for (const auto& item : *list) add_bytes(digest, item);
+  } else if (const auto* dict = value.as<det::pickle::Dict>()) {
+    for (const auto& [name, item] : dict->items) {
+      if (!name.starts_with("rng_state")) digest.update(name), add_bytes(digest, item);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  return det::run(
+      [&](det::TrialContext& context) {
+        ExactTrial trial(context);
+        det::Trainer(trial, context)
+            .fit({.max_length = det::Batches(60), .checkpoint_period = det::Batches(2),
+                  .validation_period = det::Batches(20), .reporting_period = det::Batches(5),
+                  .latest_checkpoint = "latest"});
+        det::Sha256 digest;
+        add_bytes(digest, det::collect_state(context.state(), {det::generator_bytes(context.state())}));
+        if (context.distributed().is_chief()) std::cout << "digest " << digest.hex() << std::endl;
+      },
+      {.exp_conf = Json{{"reproducibility", "exact"}},
+       .hparams = Json{{"global_batch_size", 8}},
+       .checkpoint_dir = argv[1],
+       .enable_tensorboard_logging = false});
+}

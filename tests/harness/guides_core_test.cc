@@ -1,0 +1,70 @@
+// The examples of the guide to the Core API.
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+
+#include "base/files.h"
+
+// The program, with its main under another name.
+#define main core_loop_main
+#include "guides/core_loop.cc"
+#undef main
+#include "guides/core_ranks.h"
+
+namespace {
+
+class Folder {
+ public:
+  Folder() : before_(std::filesystem::current_path()) { std::filesystem::current_path(path()); }
+  ~Folder() { std::filesystem::current_path(before_); }
+  const std::string& path() const { return directory_.path(); }
+  /// The only checkpoint in ./checkpoints.
+  std::string checkpoint() const {
+    std::string found;
+    for (const auto& entry : std::filesystem::directory_iterator("checkpoints")) {
+      if (!std::filesystem::exists(entry.path() / "line.txt")) continue;
+      REQUIRE(found.empty());
+      found = entry.path().string();
+    }
+    REQUIRE_FALSE(found.empty());
+    return found;
+  }
+
+ private:
+  det::TemporaryDirectory directory_ = det::TemporaryDirectory::create().value();
+  std::filesystem::path before_;
+};
+
+TEST_CASE("the loop of the Core API guide fits its line and saves it") {
+  Folder folder;
+  std::filesystem::copy(DET_SOURCE_DIR "/tests/harness/guides/core.yaml", "core.yaml");
+  REQUIRE(core_loop_main() == 0);
+  const Line line = load(folder.checkpoint());
+  CHECK(line.slope == Approx(3).margin(1e-3));
+  CHECK(line.offset == Approx(-1).margin(1e-3));
+}
+
+TEST_CASE("the loop of the Core API guide saves and leaves when interrupted") {
+  Folder folder;
+  {
+    det::core::Context core = det::core::init();
+    REQUIRE(::raise(SIGINT) == 0);
+    REQUIRE(train(core, 100) == 0);
+  }
+  Line line;
+  (void)step(line, 0.1);
+  const Line saved = load(folder.checkpoint());
+  CHECK(saved.slope == line.slope);
+  CHECK(saved.offset == line.offset);
+}
+
+TEST_CASE("one process is all ranks") {
+  Folder folder;
+  det::core::Context core = det::core::init();
+  CHECK(mean_over_ranks(core, 2.5) == 2.5);
+  const std::string uuid = store_shards(core, 3, "mine");
+  CHECK(det::read_file("checkpoints/" + uuid + "/shard-0").value() == "mine");
+  CHECK(core.checkpoint().get_metadata(uuid).at("steps_completed") == 3);
+}
+
+}  // namespace
