@@ -82,7 +82,11 @@ catch_programs() { find "build/$1/tests" -maxdepth 1 -type f -perm -u+x -printf 
 begin=$SECONDS
 deploy/deps.sh test || { echo "0 passed, 1 failed"; exit 1; }
 
-if wants tidy; then suite_program tidy python3 tests/tidy.py; fi
+if wants tidy; then
+  suite_program tidy python3 tests/tidy.py
+  suite_program guides_self_test python3 tests/harness/guides_check.py --self-test
+  suite_program guides python3 tests/harness/guides_check.py
+fi
 
 if wants unit || wants e2e || wants browser; then
   build release

@@ -1,19 +1,26 @@
 #!/usr/bin/env bash
 # Owns running the benchmarks: tests/bench/run.sh [NAME...]   (all without a name). Prints `name value unit bound ok|short`,
-# a line a figure; exit code 1 when a figure is short.
-#   trainer  the trainer beside the same loop by hand, alternating in one process; the MNIST loader
-#   latency  `det experiment create` to the first training step beside a cold start by hand, on real processes
+# a line a figure; exit code 1 when a figure is short. What is compared runs by turns in the same minutes.
+#   trainer     det::Trainer beside the loop by hand on LibTorch and beside the same loop in Python
+#   precision   a training step in bf16 beside fp32
+#   loader      the MNIST loader beside a loop by hand and torch::data; image folders on one and two workers
+#   ddp         two processes beside two that do not exchange; all-reduce over shared memory beside Gloo
+#   checkpoint  what saving stops training for, beside torch::save; how fast it is durable, beside fio
+#   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 names=("$@")
-[ $# -gt 0 ] || names=(trainer latency)
+[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint latency)
 cmake --preset bench >&2
 status=0
 for name in "${names[@]}"; do
   case "$name" in
-    trainer) targets=(bench_trainer) command=(build/bench/bench/bench_trainer) ;;
+    trainer|precision) targets=(bench_train_segments) command=(python3 tests/bench/segments.py build/bench "$name") ;;
+    ddp) targets=(bench_train_segments bench_all_reduce) command=(python3 tests/bench/segments.py build/bench ddp) ;;
+    loader) targets=(bench_loader) command=(build/bench/bench/bench_loader) ;;
+    checkpoint) targets=(bench_checkpoint) command=(build/bench/bench/bench_checkpoint) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
-    *) echo "no such benchmark: $name (there are: trainer, latency)" >&2; exit 2 ;;
+    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, latency)" >&2; exit 2 ;;
   esac
   cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do

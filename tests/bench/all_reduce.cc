@@ -1,0 +1,44 @@
+// All-reduce between two ranks of one machine over shared memory beside Gloo, by turns. Started twice by segments.py, with the
+// variables of a launcher; rank 0 prints the figures.
+#include <torch/torch.h>
+
+#include "communicator.h"
+#include "figure.h"
+
+namespace {
+
+constexpr int kRounds = 9;
+
+double seconds(det::Communicator& communicator, torch::Tensor& tensor, int repeats) {
+  return bench::seconds_of([&] {
+           for (int i = 0; i < repeats; ++i) communicator.all_reduce(tensor)->wait();
+         }) /
+         repeats;
+}
+
+}  // namespace
+
+int main() {
+  torch::set_num_threads(1);
+  det::DistributedContext distributed(det::rank_info_from_environment());
+  const auto shm = det::make_communicator(distributed, torch::kCPU, "shm");
+  const auto gloo = det::make_communicator(distributed, torch::kCPU, "gloo");
+  const struct {
+    const char* name;
+    std::int64_t bytes;
+    int repeats;
+    double bound;
+  } sizes[] = {{"4KB", 4 << 10, 300, 0.05}, {"4MB", 4 << 20, 20, 0.4}, {"64MB", 64 << 20, 2, 0.4}};
+  for (const auto& size : sizes) {
+    torch::Tensor tensor = torch::zeros({size.bytes / 4});
+    std::vector<double> ratios, times;
+    for (int round = 0; round <= kRounds; ++round) {
+      distributed.barrier();
+      const double ours = seconds(*shm, tensor, size.repeats), theirs = seconds(*gloo, tensor, size.repeats);
+      if (round > 0) ratios.push_back(ours / theirs), times.push_back(ours);
+    }
+    if (!distributed.is_chief()) continue;
+    std::fprintf(stderr, "all-reduce of %s: %.1f us over shared memory\n", size.name, bench::median(times) * 1e6);
+    bench::figure(std::string("all_reduce_shm_over_gloo_") + size.name, bench::median(ratios), "ratio", "<=", size.bound);
+  }
+}
