@@ -22,6 +22,7 @@ class Client {
   const Address& address() const { return address_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   void set_token(std::string token) { token_ = std::move(token); }
+  const std::string& token() const { return token_; }
   /// How long a call waits for a master that is away; a second at first.
   void set_patience(Duration patience) { patience_ = patience; }
 

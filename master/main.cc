@@ -112,6 +112,7 @@ Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) 
                               .agent_kill_grace = config.agent_kill_grace,
                               .agent_margin = config.agent_margin,
                               .kill_repeat = config.kill_repeat,
+                              .unmanaged_limit = config.unmanaged_limit,
                               .default_pool = config.default_pool};
   return core::Core::restore(options, std::move(recovered), now());
 }
@@ -128,6 +129,7 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .heartbeat = config.heartbeat,
                        .agent_lease = config.agent_lease,
                        .agent_kill_grace = config.agent_kill_grace,
+                       .unmanaged_limit = config.unmanaged_limit,
                        .session_lifetime = config.session_lifetime};
 }
 

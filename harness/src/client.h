@@ -61,6 +61,9 @@ class Client {
   virtual bool backlogged() const { return false; }
   /// The checkpoint is saved and this process leaves.
   virtual void acknowledge_preemption() = 0;
+  /// A trial outside the cluster ends: the last of its reports, made when all others are flushed. Elsewhere the
+  /// process's exit says it.
+  virtual void report_end(bool /*failed*/, const std::string& /*message*/) {}
   /// Waits until every report is durable; false when `timeout` passed before.
   virtual bool flush(std::chrono::seconds timeout) = 0;
 };
@@ -78,6 +81,22 @@ struct ClusterAddress {
   std::string session_token;
   std::int32_t trial_id = 0;
   std::int32_t run = 0;
+  /// Outside the cluster: the owner's, instead of allocation and its token. Such a client says that it lives as often
+  /// as the master wants it, and when the master ends the trial it asks for preemption instead of ending the process.
+  std::string user_token;
+};
+
+/// An experiment to make whose trial is this process.
+struct DetachedRequest {
+  std::string master, user;  ///< "": as the det command finds them
+  std::string config;        ///< YAML
+  std::string request_id;
+};
+struct DetachedTrial {
+  std::string master;  ///< host:port
+  std::int64_t experiment_id = 0, trial_id = 0;
+  std::string experiment_config;  ///< JSON, resolved
+  std::string error;              ///< when there is none
 };
 
 }  // namespace det
@@ -85,3 +104,6 @@ struct ClusterAddress {
 /// Exported by libdet_cluster.so; the caller owns the client.
 extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address);
 using DetMakeClusterClient = det::Client* (*)(const det::ClusterAddress*);
+/// Likewise. Logs in as the det command does, makes the experiment, and opens its session. Null with trial->error.
+extern "C" det::Client* det_make_detached_client(const det::DetachedRequest* request, det::DetachedTrial* trial);
+using DetMakeDetachedClient = det::Client* (*)(const det::DetachedRequest*, det::DetachedTrial*);

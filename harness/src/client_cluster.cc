@@ -18,11 +18,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/queue.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "client.h"
 #include "det/v1/harness.grpc.pb.h"
 
@@ -31,6 +33,7 @@ namespace {
 
 constexpr std::int64_t kSpoolBytes = 64 << 20;
 constexpr std::size_t kSpoolReports = 1 << 20;
+constexpr std::size_t kLongestMessage = 1000;
 /// Several threads may wait for acknowledgements while each nudge wakes one: none waits longer than this for its turn.
 constexpr Duration kNudge = std::chrono::seconds(1);
 constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
@@ -44,7 +47,7 @@ struct Entry {
 };
 
 /// What a completion is of; passed through gRPC as a tag.
-enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry };
+enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry, kAlive };
 void* tag(Event event) { return reinterpret_cast<void*>(event); }
 
 std::string without_scheme(const std::string& master) {
@@ -109,6 +112,13 @@ class Reporter {
   bool backlogged() const { return spooled_ > kSpoolBytes / 2; }
 
  private:
+  bool detached() const { return !address_.user_token.empty(); }
+  void set_alive_alarm() {
+    alive_alarm_.Set(&events_,
+                     gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(alive_ms_, GPR_TIMESPAN)),
+                     tag(kAlive));
+  }
+
   /// Any thread. The alarm is set by whoever turns awake_ on, so never by two at once.
   void wake() {
     if (!awake_.exchange(true)) wake_alarm_.Set(&events_, gpr_inf_past(GPR_CLOCK_REALTIME), tag(kWake));
@@ -148,12 +158,22 @@ class Reporter {
         waiting_ = false;
         stopping_ ? events_.Shutdown() : connect();
         break;
+      case kAlive:
+        if (stopping_ || ended_ || alive_ms_ == 0) break;
+        alive_due_ = true;
+        send_next();
+        set_alive_alarm();
+        break;
     }
   }
 
   void connect() {
     context_ = std::make_unique<grpc::ClientContext>();
-    context_->AddMetadata("x-allocation-token", "Bearer " + address_.session_token);
+    if (detached()) {
+      context_->AddMetadata("authorization", "Bearer " + address_.user_token);
+    } else {
+      context_->AddMetadata("x-allocation-token", "Bearer " + address_.session_token);
+    }
     attached_ = writing_ = failed_ = false;
     next_ = 0;
     outstanding_ = 1;
@@ -185,6 +205,9 @@ class Reporter {
       if (told_outage_) std::fprintf(stderr, "the master is back; reports go on\n");
       told_outage_ = false;
       if (incoming_.attached().preempt()) preempted_ = true;
+      const bool first = alive_ms_ == 0;
+      alive_ms_ = incoming_.attached().alive_milliseconds();
+      if (first && alive_ms_ > 0) set_alive_alarm();
       acknowledge(incoming_.attached().acknowledged_sequence());
     } else if (incoming_.has_acknowledged()) {
       acknowledge(incoming_.acknowledged().sequence());
@@ -211,7 +234,14 @@ class Reporter {
       entry.message.mutable_report()->set_sequence(entry.sequence);
       spool_.push_back(std::move(entry));
     }
-    if (attached_ && !writing_ && !failed_ && next_ < spool_.size()) write(spool_[next_++].message);
+    if (ended_) return acknowledge(last_sequence_);
+    if (!attached_ || writing_ || failed_) return;
+    if (std::exchange(alive_due_, false)) {
+      v1::HarnessMessage message;
+      message.mutable_alive();
+      return write(message);
+    }
+    if (next_ < spool_.size()) write(spool_[next_++].message);
   }
 
   /// The stream is broken: wait for what is under way, then ask why.
@@ -221,6 +251,7 @@ class Reporter {
   }
 
   void finished() {
+    if (status_.error_code() == grpc::StatusCode::ABORTED && detached()) return end();
     if (status_.error_code() == grpc::StatusCode::ABORTED) {
       std::fprintf(stderr, "error: the master runs this trial elsewhere by now (%s); this process leaves\n",
                    status_.error_message().c_str());
@@ -243,8 +274,26 @@ class Reporter {
                      tag(kRetry));
   }
 
+  /// The master takes nothing more of this trial outside the cluster: it has ended, by our word or another's. What is
+  /// not sent has nowhere to go.
+  void end() {
+    const bool ours = !spool_.empty() && spool_.front().message.report().has_end();
+    if (!ours && !stopping_) {
+      std::fprintf(stderr, "warning: the master has ended this trial (%s); reports are dropped\n",
+                   status_.error_message().c_str());
+    }
+    ended_ = true;
+    preempted_ = true;
+    stream_.reset();
+    send_next();
+    if (stopping_) events_.Shutdown();
+  }
+
   void stop() {
-    if (waiting_) {
+    alive_alarm_.Cancel();
+    if (ended_) {
+      events_.Shutdown();
+    } else if (waiting_) {
       retry_alarm_.Cancel();
     } else {
       context_->TryCancel();
@@ -271,15 +320,18 @@ class Reporter {
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream_;
   v1::MasterMessage incoming_;
   grpc::Status status_;
-  grpc::Alarm retry_alarm_;
+  grpc::Alarm retry_alarm_, alive_alarm_;
   int outstanding_ = 0, wait_ms_ = kFirstWaitMs;
   bool attached_ = false, writing_ = false, failed_ = false, waiting_ = false, told_outage_ = false;
+  bool alive_due_ = false, ended_ = false;
+  std::int64_t alive_ms_ = 0;  // as the master wants it; 0 says nothing
   std::thread thread_;
 };
 
 class ClusterClient final : public Client {
  public:
-  explicit ClusterClient(const ClusterAddress& address) : reporter_(address) {}
+  explicit ClusterClient(const ClusterAddress& address)
+      : detached_(!address.user_token.empty()), reporter_(address) {}
 
   void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
     v1::Report report;
@@ -315,9 +367,17 @@ class ClusterClient final : public Client {
     report.mutable_preemption_acknowledged();
     reporter_.add(std::move(report));
   }
+  void report_end(bool failed, const std::string& message) override {
+    if (!detached_) return;
+    v1::Report report;
+    report.mutable_end()->set_state(failed ? v1::STATE_ERROR : v1::STATE_COMPLETED);
+    report.mutable_end()->set_message(make_utf8(message.substr(0, kLongestMessage)));
+    reporter_.add(std::move(report));
+  }
   bool flush(std::chrono::seconds timeout) override { return reporter_.flush(timeout); }
 
  private:
+  const bool detached_;
   Reporter reporter_;
 };
 

@@ -2,11 +2,14 @@
 #include "det/core.h"
 
 #include <algorithm>
-#include <cmath>
+#include <exception>
+#include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/yaml.h"
 #include "core_state.h"
 #include "trial_info.h"
 
@@ -48,6 +51,8 @@ Info to_info(const TrialInfo& info) {
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
+bool is_printable(unsigned char c) { return c >= 0x20 && c <= 0x7e; }
+
 void check_group(const std::string& group) {
   const auto& reserved = SystemMetrics::groups();
   if (group.empty() || group.size() > kLongestGroup || group.find('.') != group.npos || has_control_characters(group) ||
@@ -66,8 +71,7 @@ std::string check_metrics(const std::string& group, std::int64_t steps_completed
   if (!metrics.is_object()) refuse(where + ": expected an object name → number, got " + dump_json(metrics));
   if (metrics.size() > kMostNames) refuse(where + ": more than 1000 metrics");
   for (const auto& [name, value] : metrics.items()) {
-    const bool printable = std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c <= 0x7e; });
-    if (name.empty() || name.size() > kLongestName || !printable) {
+    if (name.empty() || name.size() > kLongestName || !std::all_of(name.begin(), name.end(), is_printable)) {
       refuse(where + ": the name \"" + make_utf8(name) + "\" must be 1 to 256 characters of printable ASCII");
     }
     if (value.is_null() && group == "validation") {
@@ -157,24 +161,95 @@ void ProfilerContext::off() { state_.system_metrics.reset(); }
 // ---- all of it
 
 Context::Context(std::unique_ptr<State> state)
-    : state_(std::move(state)), train_(*state_), checkpoint_(*state_), preempt_(*state_), profiler_(*state_) {}
+    : state_(std::move(state)),
+      train_(*state_),
+      checkpoint_(*state_),
+      preempt_(*state_),
+      profiler_(*state_),
+      exceptions_(std::uncaught_exceptions()) {}
 Context::Context(Context&&) noexcept = default;
 
 Context::~Context() {
   if (!state_) return;
   profiler_.off();
   (void)flush(kPatience);
+  if (!state_->info.detached) return;
+  if (!state_->failure && std::uncaught_exceptions() > exceptions_) state_->failure = "an exception ended the program";
+  state_->client->report_end(state_->failure.has_value(), state_->failure.value_or(""));
+  (void)flush(kPatience);
 }
+
+void Context::fail(const std::string& message) { state_->failure = message; }
 
 DistributedContext& Context::distributed() { return *state_->distributed; }
 const Info& Context::info() const { return state_->info; }
 bool Context::flush(std::chrono::seconds timeout) { return state_->client->flush(timeout); }
+
+namespace {
+
+/// The experiment's configuration, as YAML.
+std::string detached_config(const DetachedConfig& config) {
+  if (!config.hparams.is_object()) refuse("DetachedConfig: hparams must be an object");
+  Json experiment{{"entrypoint", "detached"},
+                  {"hyperparameters", config.hparams},
+                  {"data", config.data},
+                  {"labels", config.labels},
+                  {"searcher",
+                   {{"name", "single"},
+                    {"metric", config.searcher_metric},
+                    {"smaller_is_better", config.smaller_is_better}}},
+                  {"resources", {{"slots_per_trial", 0}}},
+                  {"max_restarts", 0}};
+  if (!config.name.empty()) experiment["name"] = config.name;
+  if (!config.description.empty()) experiment["description"] = config.description;
+  if (!config.checkpoint_storage.empty()) {
+    experiment["checkpoint_storage"] = {
+        {"type", "directory"}, {"container_path", std::filesystem::absolute(config.checkpoint_storage).string()}};
+  }
+  return to_yaml(experiment);
+}
+
+/// The chief makes the experiment and tells the others who they are.
+std::unique_ptr<Client> begin_detached(const DetachedConfig& config, DistributedContext& distributed, TrialInfo& info) {
+  std::unique_ptr<Client> client;
+  Json told = Json::object();
+  if (distributed.is_chief()) {
+    auto made = make_detached_client(config.master, config.user, detached_config(config), info);
+    if (made) {
+      client = std::move(*made);
+      told = {{"experiment", info.experiment_id}, {"trial", info.trial_id}, {"seed", info.seed},
+              {"config", info.experiment_config}, {"checkpoints", info.checkpoint_dir}, {"master", info.master}};
+    } else {
+      told = {{"error", made.error().message}};
+    }
+  }
+  told = distributed.broadcast(told);
+  if (told.contains("error")) throw std::runtime_error("detached mode: " + told["error"].get<std::string>());
+  info.experiment_id = told["experiment"].get<std::int64_t>();
+  info.trial_id = told["trial"].get<std::int64_t>();
+  info.run = 1;
+  info.seed = told["seed"].get<std::int64_t>();
+  info.experiment_config = told["config"];
+  info.checkpoint_dir = told["checkpoints"].get<std::string>();
+  info.master = told["master"].get<std::string>();
+  info.hparams = config.hparams;
+  return client != nullptr ? std::move(client) : make_quiet_client(/*takes_signals=*/false);
+}
+
+}  // namespace
 
 Context init(Options options) {
   auto state = std::make_unique<State>();
   state->preempt_mode = options.preempt_mode;
   state->distributed = std::move(options.distributed);
   if (!state->distributed) state->distributed = std::make_shared<DistributedContext>(rank_info_from_environment());
+  if (options.detached && !on_cluster()) {
+    TrialInfo info;
+    state->client = begin_detached(*options.detached, *state->distributed, info);
+    state->info = to_info(info);
+    state->info.detached = true;
+    return Context(std::move(state));
+  }
   const TrialInfo info = value_or_throw(on_cluster() ? cluster_trial_info()
                                                      : local_trial_info(options.config_file, options.checkpoint_dir));
   state->info = to_info(info);

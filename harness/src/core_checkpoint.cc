@@ -1,8 +1,8 @@
 // Owns the checkpoints of the Core API: of one process, and of all ranks together.
 //
-// Sharded: the chief opens the checkpoint and tells its uuid; every rank offers names, sizes and metadata, and each works
-// out from all offers whether they fit and who brings which file; the owners bring them; the chief commits. A failure
-// anywhere is told to all, so every rank throws and none waits for another.
+// Sharded: the chief opens the checkpoint and tells its uuid; every rank offers names, sizes and metadata, and each
+// works out from all offers whether they fit and who brings which file; the owners bring them; the chief commits. A
+// failure anywhere is told to all, so every rank throws and none waits for another.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -359,8 +359,8 @@ Json CheckpointContext::get_metadata(const std::string& uuid) {
 
 void CheckpointContext::delete_(const std::string& uuid) {
   const std::string directory = checkpoint_path(state_, uuid);
-  if (state_.info.on_cluster) {
-    throw std::logic_error("delete_: checkpoints of a cluster are in the master's books; delete them there");
+  if (state_.info.on_cluster || state_.info.detached) {
+    throw std::logic_error("delete_: checkpoints of an experiment are in the master's books; delete them there");
   }
   // Out of sight first: a checkpoint is there whole or not at all.
   if (::rename(directory.c_str(), (directory + ".partial").c_str()) != 0) check(Status(fail_errno(directory)));

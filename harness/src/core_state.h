@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client.h"
@@ -24,6 +25,7 @@ class State {
   };
   std::map<std::string, Reported> newest;  ///< by group
   std::int64_t steps_completed = 0;        ///< of the newest metrics
+  std::optional<std::string> failure;      ///< detached: why the trial ends in ERROR
   bool preempted = false, acknowledged = false;
   std::unique_ptr<SystemMetrics> system_metrics;  ///< null while the profiler is off; uses client
 };

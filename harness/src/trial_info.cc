@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/secret.h"
 #include "base/yaml.h"
 
 namespace det {
@@ -154,17 +155,50 @@ Result<TrialInfo> local_trial_info(Json config, const std::string& source, const
   return info;
 }
 
+namespace {
+
+/// A function of libdet_cluster.so, which is loaded apart from the training side: its gRPC and protobuf must not meet
+/// those inside some builds of LibTorch. It stays loaded.
+template <typename Function>
+Result<Function> cluster_function(const char* name) {
+  const std::string path = cluster_library();
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (library == nullptr) {
+    return fail(Code::kUnavailable, std::string("cannot load the cluster client: ") + ::dlerror());
+  }
+  const auto function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) return fail(Code::kUnavailable, path + " is not libdet_cluster.so of this release");
+  return function;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
   if (!info.on_cluster) return make_local_client();
-  const std::string path = cluster_library();
-  // Apart from the training side: its gRPC and protobuf must not meet those inside some builds of LibTorch.
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-  if (library == nullptr) return fail(Code::kUnavailable, std::string("cannot load the cluster client: ") + ::dlerror());
-  const auto make = reinterpret_cast<DetMakeClusterClient>(::dlsym(library, "det_make_cluster_client"));
-  if (make == nullptr) return fail(Code::kUnavailable, path + " is not libdet_cluster.so of this release");
+  TRY_ASSIGN(const auto make, cluster_function<DetMakeClusterClient>("det_make_cluster_client"));
   const ClusterAddress address{variable("DET_MASTER"), variable("DET_ALLOCATION_ID"), variable("DET_SESSION_TOKEN"),
                                static_cast<std::int32_t>(info.trial_id), info.run};
   return std::unique_ptr<Client>(make(&address));
+}
+
+Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, const std::string& user,
+                                                     const std::string& config, TrialInfo& info) {
+  TRY_ASSIGN(const auto make, cluster_function<DetMakeDetachedClient>("det_make_detached_client"));
+  const DetachedRequest request{master, user, config, uuid4()};
+  DetachedTrial trial;
+  std::unique_ptr<Client> client(make(&request, &trial));
+  if (!client) return fail(Code::kUnavailable, trial.error);
+  info.master = trial.master;
+  info.experiment_id = trial.experiment_id;
+  info.trial_id = trial.trial_id;
+  info.run = 1;
+  TRY_ASSIGN(info.experiment_config, parse_json(trial.experiment_config, {.bytes = 64 << 20}));
+  const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");
+  if (seed != nullptr && seed->is_number()) info.seed = seed->get<std::int64_t>();
+  if (info.checkpoint_dir.empty()) {
+    TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
+  }
+  return client;
 }
 
 }  // namespace det

@@ -23,6 +23,11 @@ Result<TrialInfo> local_trial_info(const std::string& config_file, const std::st
 /// The same from a configuration at hand; `source` stands before what is wrong with it.
 Result<TrialInfo> local_trial_info(Json config, const std::string& source, const std::string& checkpoint_dir);
 
+/// An experiment of its own for this process, which runs outside the cluster: its owner's login is that of the det
+/// command. `config` is YAML. Fills in ids, configuration, seed and (unless it is set) the checkpoint directory.
+Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, const std::string& user,
+                                                     const std::string& config, TrialInfo& info);
+
 /// The client for where this process runs. kUnavailable when libdet_cluster.so is not beside libdet.so.
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info);
 

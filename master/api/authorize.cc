@@ -117,7 +117,7 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
     case Requirement::kNobody:
       return caller;
     case Requirement::kAllocation:
-      if (caller.credentials.allocation_token.empty()) {
+      if (caller.credentials.allocation_token.empty() && caller.credentials.user_token.empty()) {
         return fail(Code::kUnauthenticated,
                     "the allocation's token is missing (metadata x-allocation-token)");
       }

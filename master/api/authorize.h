@@ -22,8 +22,8 @@ namespace det::api {
 enum class Requirement {
   kNobody,      ///< anyone who can connect
   kUser,        ///< a valid session
-  kAllocation,  ///< the token of the allocation the call names (checked with allocation_token where the id is
-                ///< known)
+  kAllocation,  ///< the token of the allocation the call names, or of its trial's owner when that runs outside the
+                ///< cluster (both checked where the ids are known)
   kLoopbackAgent,  ///< an agent on this machine (join tokens come with remote agents)
 };
 

@@ -25,6 +25,7 @@ struct Settings {
   Duration heartbeat = std::chrono::seconds(10);
   Duration agent_lease = std::chrono::minutes(10);
   Duration agent_kill_grace = std::chrono::seconds(15);
+  Duration unmanaged_limit = std::chrono::minutes(5);
   Duration session_lifetime = std::chrono::hours(24 * 7);
 };
 

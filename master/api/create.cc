@@ -145,7 +145,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   }
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, request));
   TRY_ASSIGN(const ContextArchive files, context_of(request, std::move(archive)));
-  TRY(check_entrypoint(parsed.config, files, request.config_name()));
+  if (!request.unmanaged()) TRY(check_entrypoint(parsed.config, files, request.config_name()));
   for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
   if (request.validate_only()) {
     to_struct(parsed.config.resolved, response->mutable_config());
@@ -161,7 +161,8 @@ Status create_experiment(const Context& context, const Caller& caller,
       .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
       .original_config = request.config(),
       .model_definition = std::move(digest),
-      .activate = request.activate()};
+      .activate = request.activate(),
+      .unmanaged = request.unmanaged()};
   if (request.parent_id() != 0) submit.parent = ExperimentId(request.parent_id());
   TRY_ASSIGN(const core::ReplyValue reply, context.loop.ask(std::move(submit)));
   return answer(context, std::get<core::ExperimentCreated>(reply).experiment, response);

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kMostUnacknowledged = 1024;
 constexpr std::size_t kMostNames = 1000;
 constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kLongestMessage = 4096;
 
 Status check_name(std::string_view name) {
   if (name.empty() || name.size() > kLongestName) {
@@ -138,6 +139,10 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       attach_seen_ = true;
       return attach(incoming_.attach());
     }
+    if (attached_ && incoming_.has_alive()) {
+      say_alive();
+      return read_next();
+    }
     if (!attached_ || !incoming_.has_report()) {
       return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
     }
@@ -156,22 +161,58 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     run_ = attach.run();
     allocation_ = AllocationId(attach.allocation_id());
     const std::string expected = allocation_token(context_.settings.cluster_secret, allocation_);
-    if (!equal_secret(expected, credentials_.allocation_token)) {
+    if (!credentials_.allocation_token.empty() && !equal_secret(expected, credentials_.allocation_token)) {
       return refuse({Code::kUnauthenticated,
                      "the token is not that of allocation " + make_utf8(allocation_.value),
                      {}});
     }
     // The core is asked on a worker: the edge worker must not wait.
-    context_.workers.post([self = shared_from_this()] { self->look_up(); });
+    context_.workers.post([self = shared_from_this()] {
+      self->credentials_.allocation_token.empty() ? self->look_up_outside() : self->look_up();
+    });
   }
 
   struct Found {
     bool current = false;
+    std::optional<UserId> owner;  ///< of what runs outside the cluster
     ExperimentId experiment;
     TaskId task;
     std::string metric;
   };
 
+  /// On a worker. The trial runs outside the cluster: its owner reports.
+  void look_up_outside() {
+    const auto session = db::find_session(context_.pool, token_hash(credentials_.user_token));
+    auto found = std::make_shared<Found>();
+    const bool seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
+      auto row = core.trials().find(trial);
+      if (row == core.trials().end() || core::is_terminal(row->second.state) || row->second.run != run) return;
+      auto experiment = core.experiments().find(row->second.experiment);
+      if (experiment == core.experiments().end()) return;
+      found->current = true;
+      if (experiment->second.unmanaged) found->owner = experiment->second.owner;
+      found->experiment = row->second.experiment;
+      found->task = row->second.task;
+      found->metric = experiment->second.config->searcher.metric;
+    });
+    on_edge([self = shared_from_this(), found, seen, session] {
+      if (!session && session.error().code != Code::kNotFound) return self->refuse(session.error());
+      if (!session) return self->refuse({Code::kUnauthenticated, "the session has ended; log in again", {}});
+      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!found->current) return self->refuse({Code::kAborted, "the trial has ended or does not exist", {}});
+      if (!found->owner) {
+        return self->refuse(
+            {Code::kPermissionDenied, "a trial of the cluster reports with its allocation's token", {}});
+      }
+      if (*found->owner != session->user.id) {
+        return self->refuse({Code::kPermissionDenied, "the trial is another user's", {}});
+      }
+      self->allocation_ = AllocationId(found->task.value + "." + std::to_string(self->run_));
+      self->admit(*found);
+    });
+  }
+
+  /// On a worker.
   void look_up() {
     auto found = std::make_shared<Found>();
     const bool seen =
@@ -217,9 +258,21 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (!answer) return refuse(answer.error());
     attached_ = true;
     v1::MasterMessage message;
+    if (credentials_.allocation_token.empty()) {
+      const auto often = std::chrono::duration_cast<std::chrono::milliseconds>(context_.settings.unmanaged_limit / 10);
+      message.mutable_attached()->set_alive_milliseconds(std::max<std::int64_t>(often.count(), 1));
+    }
     message.mutable_attached()->set_preempt(std::get<core::Attached>(*answer).preempt);
     send(std::move(message));
     read_next();
+  }
+
+  void say_alive() {
+    context_.loop.call(core::HarnessAlive{.trial = trial_, .run = run_},
+                       [self = shared_from_this()](loop::Answer answer) {
+                         if (answer) return;
+                         self->on_edge([self, error = answer.error()] { self->refuse(error); });
+                       });
   }
 
   void take(const v1::Report& report) {
@@ -240,9 +293,22 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
         return to_core(report.sequence(), core::ReportInvalidHp{.trial = trial_, .run = run_});
       case v1::Report::kPreemptionAcknowledged:
         return to_core(report.sequence(), core::AcknowledgePreemption{.trial = trial_, .run = run_});
+      case v1::Report::kEnd:
+        return take_end(report.sequence(), report.end());
       case v1::Report::REPORT_NOT_SET:
         return refuse({Code::kInvalidArgument, "an empty report", {}});
     }
+  }
+
+  void take_end(std::int64_t sequence, const v1::EndReport& report) {
+    const auto state = from_proto(report.state());
+    if (!state || !core::is_terminal(*state) || report.message().size() > kLongestMessage) {
+      return refuse({Code::kInvalidArgument, "end: a terminal state, and a message of at most 4096 bytes", {}});
+    }
+    to_core(sequence, core::EndTrial{.trial = trial_,
+                                     .run = run_,
+                                     .end = *state,
+                                     .message = make_utf8(report.message())});
   }
 
   void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {

@@ -48,6 +48,7 @@ void check_timers(const MasterConfig& config, Checker& checker) {
   checker.positive("agent_kill_grace", config.agent_kill_grace);
   checker.positive("agent_margin", config.agent_margin);
   checker.positive("kill_repeat", config.kill_repeat);
+  checker.positive("unmanaged_limit", config.unmanaged_limit);
   checker.positive("heartbeat", config.heartbeat);
   checker.positive("session_lifetime", config.session_lifetime);
   if (config.agent_lease < 3 * config.heartbeat) {
@@ -98,6 +99,8 @@ const OptionTable& master_options() {
            "How long beyond lease and grace the master waits before it gives a silent agent's trials to "
            "others."},
           {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
+          {"unmanaged_limit", Kind::kDuration, "5m",
+           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as often."},
           {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
           {"connections", Kind::kInt, "2000", "Most connections at a time."},
           {"connections_per_address", Kind::kInt, "64",
@@ -149,6 +152,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.agent_kill_grace = options.duration("agent_kill_grace");
   config.agent_margin = options.duration("agent_margin");
   config.kill_repeat = options.duration("kill_repeat");
+  config.unmanaged_limit = options.duration("unmanaged_limit");
   config.session_lifetime = options.duration("session_lifetime");
   check_timers(config, checker);
   for (const char* name : {"connections", "connections_per_address"}) {

@@ -26,6 +26,7 @@ struct MasterConfig {
   Json checkpoint_storage;  ///< default of experiments
   LogOptions log;
   Duration agent_lease{}, agent_kill_grace{}, agent_margin{}, kill_repeat{}, heartbeat{}, session_lifetime{};
+  Duration unmanaged_limit{};
   int connections = 2000, connections_per_address = 64;
 };
 

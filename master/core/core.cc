@@ -142,6 +142,8 @@ void Core::Impl::handle(const Tick&) {
   for (const auto& [kind, id] : timers.due(now.mono)) {
     if (kind == TimerKind::kAgent) {
       lose(agents.at(AgentId(id)));
+    } else if (kind == TimerKind::kTrial) {
+      give_up(trials.at(TrialId(std::stoll(id))));
     } else if (auto it = allocations.find(AllocationId(id));
                it != allocations.end() && it->second.state != AllocationState::kTerminated) {
       look_at_deadlines(it->second);

@@ -28,6 +28,8 @@ struct Options {
   Duration agent_kill_grace = std::chrono::seconds(15);  ///< SIGTERM to SIGKILL, and the time to see it
   Duration agent_margin = std::chrono::seconds(10);
   Duration kill_repeat = std::chrono::seconds(30);  ///< an unanswered kill is sent again
+  /// A trial outside the cluster that is silent for this long has failed.
+  Duration unmanaged_limit = std::chrono::minutes(5);
   std::string default_pool = "default";
   int searcher_snapshot_every = 1000;  ///< events
   Mutant mutant = Mutant::kNone;       ///< never set outside tests

@@ -18,6 +18,11 @@ void Core::Impl::handle(const SubmitExperiment& input) {
       known != requests.end() && !is(Mutant::kRequestIdIgnored)) {
     return reply(input.reply, ExperimentCreated{known->second, true});
   }
+  if (input.unmanaged && input.config->searcher.name != "single") {
+    return reply(input.reply,
+                 fail(Code::kInvalidArgument, "an experiment outside the cluster has one trial: searcher.name must be "
+                                              "single, not " + input.config->searcher.name));
+  }
   auto created = searcher::Searcher::create(input.config);
   if (!created) return reply(input.reply, tl::unexpected(std::move(created).error()));
 
@@ -29,7 +34,8 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   experiment.job_id = names.uuid();
   experiment.owner = input.owner;
   experiment.project = input.project;
-  experiment.state = input.activate ? State::kActive : State::kPaused;
+  experiment.state = input.activate || input.unmanaged ? State::kActive : State::kPaused;
+  experiment.unmanaged = input.unmanaged;
   experiment.config = input.config;
   experiment.model_definition = input.model_definition;
   experiment.original_config = input.original_config;
@@ -59,6 +65,11 @@ void Core::Impl::handle(const ActOnExperiment& input) {
                      fail(Code::kFailedPrecondition,
                           name_of(experiment) + " is ending (" + std::string(state_name(experiment.state)) +
                               ") and cannot be " + (pausing ? "paused" : "activated")));
+      }
+      if (pausing && experiment.unmanaged) {
+        return reply(input.reply,
+                     fail(Code::kFailedPrecondition,
+                          name_of(experiment) + " runs outside the cluster and cannot be paused; cancel it"));
       }
       if (pausing && experiment.state == State::kActive) pause(experiment);
       if (!pausing && experiment.state == State::kPaused) activate(experiment);

@@ -22,7 +22,7 @@ struct Core::Impl {
     std::map<RequestId, TrialId> trials;
     std::size_t open = 0;  ///< trials that have not ended
   };
-  enum class TimerKind { kAgent, kAllocation };
+  enum class TimerKind { kAgent, kAllocation, kTrial };
   using TimerKey = std::pair<TimerKind, std::string>;
 
   Options options;
@@ -81,11 +81,15 @@ struct Core::Impl {
 
   // trials.cc
   void handle(const KillTrial& input);
+  void handle(const EndTrial& input);
   void create_trial(Experiment& experiment, searcher::Create create);
   void request_slots(Trial& trial);
   void withdraw(const Trial& trial);
   void stop(Trial& trial, State stopping);
   void end(Trial& trial, State end);
+  bool unmanaged(const Trial& trial) const { return experiments.at(trial.experiment).unmanaged; }
+  void heard(const Trial& trial);
+  void give_up(Trial& trial);
   void decide(Trial& trial, const Allocation& allocation);
   const expconf::ExperimentConfig& config_of(const Trial& trial) const;
   const std::string& pool_of(const Trial& trial) const;
@@ -120,6 +124,7 @@ struct Core::Impl {
   void handle(const ReportProgress& input);
   void handle(const ReportInvalidHp& input);
   void handle(const AcknowledgePreemption& input);
+  void handle(const HarnessAlive& input);
 };
 
 }  // namespace det::core

@@ -17,7 +17,8 @@ using ReplyTo = std::uint64_t;
 
 // ---- from users (through master/api) -------------------------------------------------------------------------
 
-/// Repeats safely: keyed by request_id. Replies ExperimentCreated.
+/// Repeats safely: keyed by request_id. Replies ExperimentCreated, or kInvalidArgument for an unmanaged one that
+/// searches. An unmanaged one is active from the start.
 struct SubmitExperiment {
   ReplyTo reply = 0;
   RequestId request_id;
@@ -28,11 +29,13 @@ struct SubmitExperiment {
   std::string model_definition;
   std::optional<ExperimentId> parent;
   bool activate = true;
+  bool unmanaged = false;
 };
 
 enum class ExperimentAction { kActivate, kPause, kCancel, kKill };
 /// Repeats safely: an action already done is done. Replies Done, or kNotFound (also when it has ended: the core
-/// forgets ended experiments), or kFailedPrecondition.
+/// forgets ended experiments), or kFailedPrecondition: it is ending, or it runs outside the cluster and cannot be
+/// paused.
 struct ActOnExperiment {
   ReplyTo reply = 0;
   ExperimentId experiment;
@@ -129,11 +132,28 @@ struct AcknowledgePreemption {
   RunNumber run = 0;
 };
 
+/// A process outside the cluster lives; so does every other report of it say. Replies Done.
+struct HarnessAlive {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+};
+/// How a trial outside the cluster ended: a terminal state, and why for people. Replies Done, or kFailedPrecondition
+/// for a trial of the cluster (its exit says it), or kInvalidArgument. A repeat is refused with kAborted, as all
+/// reports of a trial that has ended.
+struct EndTrial {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+  State end = State::kCompleted;
+  std::string message;
+};
+
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
 using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, AgentConnected, AgentDisconnected,
                            AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint, ReportProgress,
-                           ReportInvalidHp, AcknowledgePreemption, Tick>;
+                           ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, Tick>;
 
 }  // namespace det::core

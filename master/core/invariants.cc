@@ -117,6 +117,17 @@ void numbers_of_a_trial_agree(const Core& core, Broken& broken) {
   }
 }
 
+void what_runs_outside_has_no_slots_and_a_deadline(const Core& core, Broken& broken) {
+  for (const auto& [id, trial] : core.trials()) {
+    auto experiment = core.experiments().find(trial.experiment);
+    if (experiment == core.experiments().end() || !experiment->second.unmanaged) continue;
+    if (allocation_of(core, trial)) broken.push_back(name(trial) + " runs outside the cluster and was given slots");
+    if (is_terminal(trial.state)) continue;
+    if (trial.run != 1) broken.push_back(name(trial) + " runs outside the cluster and is not in its first run");
+    if (!core.next_deadline()) broken.push_back(name(trial) + " runs outside the cluster and may be silent for ever");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> broken_invariants(const Core& core) {
@@ -129,6 +140,7 @@ std::vector<std::string> broken_invariants(const Core& core) {
   trials_fit_their_experiment(core, broken);
   what_is_stopping_still_runs(core, broken);
   numbers_of_a_trial_agree(core, broken);
+  what_runs_outside_has_no_slots_and_a_deadline(core, broken);
   return broken;
 }
 

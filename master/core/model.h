@@ -77,6 +77,8 @@ struct Experiment {
   std::optional<WallTime> ended;
   std::optional<ExperimentId> parent;  ///< forked from
   std::int64_t searcher_events = 0;    ///< how many events the searcher has taken; the next event's number
+  /// Its one trial runs outside the cluster: it is never given slots, and ends by its own word or by silence.
+  bool unmanaged = false;
 };
 
 struct Trial {

@@ -23,6 +23,8 @@ enum class Mutant {
   kKillNotRepeated,      ///< a kill is sent once
   kStartNotRepeated,     ///< a start lost on the way is not sent again
   kNoPreemptDeadline,    ///< a process that ignores its pre-emption may stay
+  kUnmanagedScheduled,   ///< a trial outside the cluster asks for slots like any other
+  kUnmanagedForever,     ///< after a restart of the master, one that never comes back is waited for
 };
 
 }  // namespace det::core

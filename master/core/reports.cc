@@ -25,6 +25,10 @@ Result<Trial*> Core::Impl::fence(TrialId id, RunNumber run) {
     return fail(Code::kAborted, "run " + number(run) + " of trial " + number(id.value) + " is not current (" +
                                     number(trial.run) + " is)");
   }
+  if (unmanaged(trial)) {
+    heard(trial);
+    return &trial;
+  }
   if (!live.contains(id)) {
     return fail(Code::kAborted, "run " + number(run) + " of trial " + number(id.value) + " has ended");
   }
@@ -34,6 +38,7 @@ Result<Trial*> Core::Impl::fence(TrialId id, RunNumber run) {
 void Core::Impl::handle(const HarnessAttached& input) {
   auto trial = fence(input.trial, input.run);
   if (!trial) return reply(input.reply, tl::unexpected(std::move(trial).error()));
+  if (unmanaged(**trial)) return reply(input.reply, Attached{});
   Allocation& allocation = *live_allocation(input.trial);
   if (!allocation.attached || allocation.state < AllocationState::kRunning) {
     allocation.attached = true;
@@ -75,7 +80,8 @@ void Core::Impl::handle(const ReportCheckpoint& input) {
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Trial& trial = **fenced;
   reply(input.reply, Done{});
-  inserts.push_back(InsertCheckpoint{input.uuid, trial.id, input.run, trial.task, live.at(trial.id),
+  const AllocationId allocation(trial.task.value + "." + std::to_string(trial.run));
+  inserts.push_back(InsertCheckpoint{input.uuid, trial.id, input.run, trial.task, allocation,
                                      input.steps_completed, input.resources, input.metadata, input.reported});
   if (input.steps_completed < trial.latest_steps && !is(Mutant::kCheckpointMovesBack)) return;
   if (input.uuid.value == trial.latest_checkpoint) return;
@@ -108,6 +114,10 @@ void Core::Impl::handle(const ReportInvalidHp& input) {
   if (trial.early_exit_invalid_hp) return;
   trial.early_exit_invalid_hp = true;
   touched_trials.insert(trial.id);
+  if (unmanaged(trial)) {
+    log(trial, trial.run, "the trial says its hyperparameters are invalid; it ends here");
+    return end(trial, State::kCompleted);
+  }
   if (is_legal(trial.state, State::kStoppingCompleted)) change(trial.state, State::kStoppingCompleted);
   Allocation& allocation = *live_allocation(trial.id);
   log(trial, allocation.run, "the trial says its hyperparameters are invalid; it ends here");
@@ -120,16 +130,23 @@ void Core::Impl::handle(const ReportInvalidHp& input) {
 void Core::Impl::handle(const AcknowledgePreemption& input) {
   auto fenced = fence(input.trial, input.run);
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
-  Allocation& allocation = *live_allocation(input.trial);
-  if (!allocation.preempt_requested) {
+  Allocation* const asked = live_allocation(input.trial);
+  if (!asked || !asked->preempt_requested) {
     return reply(input.reply,
                  fail(Code::kFailedPrecondition, "run " + number(input.run) + " of trial " +
                                                      number(input.trial.value) + " was not asked to leave"));
   }
   reply(input.reply, Done{});
+  Allocation& allocation = *asked;
   if (allocation.preempt_acknowledged) return;
   allocation.preempt_acknowledged = true;
   touched_allocations.insert(allocation.id);
+}
+
+void Core::Impl::handle(const HarnessAlive& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  reply(input.reply, Done{});
 }
 
 }  // namespace det::core

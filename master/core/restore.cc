@@ -47,6 +47,10 @@ Status Core::Impl::restore(Recovered recovered) {
     if (is_stopping(trial.state)) {
       return contradiction("trial " + std::to_string(id.value) + " is ending but nothing of it runs");
     }
+    if (unmanaged(trial)) {
+      if (!is(Mutant::kUnmanagedForever)) heard(trial);
+      if (!is(Mutant::kUnmanagedScheduled)) continue;
+    }
     // Not request_slots: it was logged when the trial began to wait.
     if (trial.state == State::kActive) waiting[pool_of(trial)].insert(id);
   }

@@ -38,7 +38,45 @@ void Core::Impl::create_trial(Experiment& experiment, searcher::Create create) {
   search.trials.emplace(create.request_id, id);
   ++search.open;
   touched_trials.insert(id);
-  if (trial.state == State::kActive) request_slots(trial);
+  if (experiment.unmanaged) {
+    trial.run = 1;
+    heard(trial);
+    log(trial, 1, "trial " + std::to_string(id.value) + " (experiment " + std::to_string(experiment.id.value) +
+                      ") runs outside the cluster");
+  }
+  const bool managed = !experiment.unmanaged || is(Mutant::kUnmanagedScheduled);
+  if (managed && trial.state == State::kActive) request_slots(trial);
+}
+
+void Core::Impl::heard(const Trial& trial) {
+  timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, now.mono + options.unmanaged_limit);
+}
+
+void Core::Impl::give_up(Trial& trial) {
+  trial.exit_reason = "nothing was heard of it for " +
+                      std::to_string(options.unmanaged_limit / std::chrono::seconds(1)) + " s";
+  log(trial, trial.run, trial.exit_reason, "ERROR");
+  end(trial, State::kError);
+}
+
+void Core::Impl::handle(const EndTrial& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Trial& trial = **fenced;
+  if (!is_terminal(input.end)) {
+    return reply(input.reply, fail(Code::kInvalidArgument, std::string(state_name(input.end)) + " is no end"));
+  }
+  if (!unmanaged(trial)) {
+    return reply(input.reply, fail(Code::kFailedPrecondition,
+                                   "trial " + std::to_string(trial.id.value) +
+                                       " runs on the cluster: the exit of its process says how it ended"));
+  }
+  reply(input.reply, Done{});
+  if (input.end == State::kError) trial.exit_reason = input.message;
+  log(trial, trial.run,
+      "ended: " + std::string(state_name(input.end)) + (input.message.empty() ? "" : ": " + input.message),
+      input.end == State::kError ? "ERROR" : "INFO");
+  end(trial, input.end);
 }
 
 void Core::Impl::request_slots(Trial& trial) {
@@ -80,6 +118,7 @@ void Core::Impl::end(Trial& trial, State end) {
   if (end == State::kCompleted) trial.progress = 1;
   touched_trials.insert(trial.id);
   withdraw(trial);
+  timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, std::nullopt);
   --searches.at(trial.experiment).open;
   auto reason = searcher::ExitReason::kCompleted;
   if (end == State::kError) reason = searcher::ExitReason::kErrored;

@@ -32,7 +32,7 @@ Status load_experiments(Connection& connection, core::Recovered& out) {
   TRY_ASSIGN(const Rows rows,
              connection.query(
                  "SELECT id, request_id, job_id, owner_id, project_id, state, config, original_config,"
-                 " model_definition, progress, submitted, ended, parent_id, searcher_events FROM experiments"
+                 " model_definition, progress, submitted, ended, parent_id, searcher_events, unmanaged FROM experiments"
                  " WHERE id IN (" DET_LIVE_EXPERIMENTS ") ORDER BY id"));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
@@ -41,7 +41,8 @@ Status load_experiments(Connection& connection, core::Recovered& out) {
     experiment.state = read_state(row);
     TRY_ASSIGN(experiment.config, read_config(experiment.id, row.next<std::string>()));
     row.into(experiment.original_config, experiment.model_definition, experiment.progress,
-             experiment.submitted, experiment.ended, experiment.parent, experiment.searcher_events);
+             experiment.submitted, experiment.ended, experiment.parent, experiment.searcher_events,
+             experiment.unmanaged);
     out.searchers[experiment.id];
     out.experiments.push_back(std::move(experiment));
   }

@@ -18,9 +18,9 @@ Statement insert_experiment(const core::Experiment& row) {
   return {
       "INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
       " model_definition, progress, submitted, ended, parent_id, searcher_events, name, description, labels,"
-      " resource_pool, searcher_name, searcher_metric, smaller_is_better)"
+      " resource_pool, searcher_name, searcher_metric, smaller_is_better, unmanaged)"
       " VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, "
-      "$20, $21)"
+      "$20, $21, $22)"
       " ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, progress = EXCLUDED.progress, ended = "
       "EXCLUDED.ended,"
       " searcher_events = EXCLUDED.searcher_events",
@@ -28,7 +28,7 @@ Statement insert_experiment(const core::Experiment& row) {
              dump_json(config.resolved), row.original_config, row.model_definition, row.progress,
              row.submitted, row.ended, row.parent, row.searcher_events, config.name, config.description,
              config.labels, config.resources.resource_pool, config.searcher.name, config.searcher.metric,
-             config.searcher.smaller_is_better)};
+             config.searcher.smaller_is_better, row.unmanaged)};
 }
 
 Statement update_experiment(const core::Experiment& row) {
@@ -36,10 +36,10 @@ Statement update_experiment(const core::Experiment& row) {
       "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, project_id = $5, state = $6,"
       " original_config = $7, model_definition = $8, progress = $9, submitted = $10, ended = $11, parent_id "
       "= $12,"
-      " searcher_events = $13 WHERE id = $1",
+      " searcher_events = $13, unmanaged = $14 WHERE id = $1",
       Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
              row.original_config, row.model_definition, row.progress, row.submitted, row.ended, row.parent,
-             row.searcher_events),
+             row.searcher_events, row.unmanaged),
       true};
 }
 

@@ -5,7 +5,8 @@
 
 /// In the order read_experiment() takes them.
 #define DET_EXPERIMENT_COLUMNS                                                                               \
-  "e.id, e.job_id, e.name, e.description, e.labels, e.notes, e.archived, e.state, live.state, e.progress, "  \
+  "e.id, e.job_id, e.name, e.description, e.labels, e.notes, e.archived, e.state, "                       \
+  "CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, e.unmanaged, e.progress, "  \
   "e.submitted,"                                                                                             \
   " e.ended, extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8, e.owner_id, u.name, p.id, " \
   "w.id, p.name,"                                                                                            \
@@ -70,7 +71,7 @@ void read_experiment(Rows::Row& row, ExperimentRow& out) {
   row.into(out.id, out.job_id, out.name, out.description, out.labels, out.notes, out.archived);
   out.state = read_state(row);
   out.live = read_allocation_state(row);
-  row.into(out.progress, out.submitted, out.ended, out.duration, out.owner, out.username, out.project,
+  row.into(out.unmanaged, out.progress, out.submitted, out.ended, out.duration, out.owner, out.username, out.project,
            out.workspace, out.project_name, out.workspace_name, out.resource_pool, out.parent, out.num_trials,
            out.searcher_name, out.searcher_metric, out.smaller_is_better, out.best_trial, out.best_metric,
            out.checkpoint_count, out.checkpoint_size);

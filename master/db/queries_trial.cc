@@ -7,9 +7,11 @@
 /// by a second statement. Index lookups only: the visible rows are indexed by (trial, group, steps).
 #define DET_TRIAL_ROW                                                                                        \
   "SELECT " DET_TRIAL_COLUMNS                                                                                \
-  ", live.state, greatest(t.steps_completed, t.latest_steps, newest.steps_completed, "                       \
+  ", CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, greatest(t.steps_completed, t.latest_steps, " \
+  "newest.steps_completed, "                                                                                 \
   "latest.steps_completed)::bigint,"                                                                         \
-  " coalesce(held.seconds, 0)::float8, k.count, k.size,"                                                     \
+  " CASE WHEN e.unmanaged THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"                     \
+  " ELSE coalesce(held.seconds, 0) END::float8, k.count, k.size,"                                                     \
   " latest.steps_completed, latest.metrics, latest.reported, latest.searcher_metric,"                        \
   " best.steps_completed, best.metrics, best.reported, best.searcher_metric"                                 \
   " FROM trials t JOIN experiments e ON e.id = t.experiment_id"                                              \

@@ -17,10 +17,11 @@ struct MetricPoint {
 
 struct TrialRow {
   core::Trial trial;
-  /// State of its newest allocation when that has not ended; none: queued (when the state is kActive).
+  /// State of its newest allocation when that has not ended; none: queued (when the state is kActive). Running, always,
+  /// outside the cluster.
   std::optional<core::AllocationState> live;
   std::int64_t total_batches = 0;
-  double wall_clock = 0;                                   ///< seconds its allocations have held slots
+  double wall_clock = 0;  ///< seconds its allocations have held slots, or it has run outside the cluster
   std::int64_t checkpoint_count = 0, checkpoint_size = 0;  ///< completed ones; bytes
   std::optional<MetricPoint> latest_validation;
   std::optional<MetricPoint> best_validation;    ///< by searcher metric; NaN never is

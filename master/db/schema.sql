@@ -94,7 +94,8 @@ CREATE TABLE experiments (
     resource_pool     text NOT NULL,
     searcher_name     text NOT NULL,
     searcher_metric   text NOT NULL,
-    smaller_is_better boolean NOT NULL
+    smaller_is_better boolean NOT NULL,
+    unmanaged         boolean NOT NULL DEFAULT false  -- its trial runs outside the cluster
 );
 CREATE UNIQUE INDEX experiments_request ON experiments (request_id) WHERE request_id <> '';
 CREATE INDEX experiments_live ON experiments (id) WHERE state NOT IN ('COMPLETED', 'CANCELED', 'ERROR');

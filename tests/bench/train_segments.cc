@@ -89,7 +89,7 @@ class BenchTrial : public det::Trial {
 int with_trainer(const std::string& mode, const std::string& name) {
   const auto storage = det::TemporaryDirectory::create().value();
   det::InitOptions options{.checkpoint_dir = storage.path(), .enable_tensorboard_logging = false};
-  if (mode == "bf16") options.exp_conf = {{"optimizations", {{"precision", "bf16"}}}};
+  if (mode == "bf16") options.exp_conf = det::Json::parse(R"({"optimizations": {"precision": "bf16"}})");
   return det::run(
       [&](det::TrialContext& context) {
         const bench::Model model = bench::make_model(name);

@@ -26,7 +26,10 @@ struct Master {
   std::atomic<int> sessions{0}, repeats{0};
   std::atomic<bool> preempt{false}, stale{false}, deaf{false};  ///< deaf: takes reports in but never acknowledges
   std::atomic<int> break_after{-1};                             ///< reports until the next break; -1 never
-  std::string token;
+  std::string token, user_token;
+  std::string allocation;
+  std::atomic<int> alive{0};                                    ///< how often a process said that it lives
+  std::atomic<bool> ends{false};                                ///< the trial has ended: ABORTED to whatever comes
 };
 
 class Service final : public v1::HarnessService::Service {
@@ -35,6 +38,8 @@ class Service final : public v1::HarnessService::Service {
   grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
     const auto token = context->client_metadata().find("x-allocation-token");
     if (token != context->client_metadata().end()) master_.token.assign(token->second.data(), token->second.size());
+    const auto user = context->client_metadata().find("authorization");
+    if (user != context->client_metadata().end()) master_.user_token.assign(user->second.data(), user->second.size());
     ++master_.sessions;
     v1::HarnessMessage in;
     v1::MasterMessage out;
@@ -42,9 +47,16 @@ class Service final : public v1::HarnessService::Service {
     if (master_.stale) return {grpc::StatusCode::ABORTED, "run 2 is current"};
     out.mutable_attached()->set_acknowledged_sequence(0);
     out.mutable_attached()->set_preempt(master_.preempt);
+    if (!master_.user_token.empty()) out.mutable_attached()->set_alive_milliseconds(5);
+    master_.allocation = in.attach().allocation_id();
     stream->Write(out);
     while (stream->Read(&in)) {
       if (master_.break_after >= 0 && master_.break_after-- == 0) return {grpc::StatusCode::UNAVAILABLE, "broken"};
+      if (master_.ends) return {grpc::StatusCode::ABORTED, "the trial has ended"};
+      if (in.has_alive()) {
+        ++master_.alive;
+        continue;
+      }
       const std::int64_t sequence = in.report().sequence();
       if (master_.deaf) continue;
       if (sequence == master_.durable + 1) {
@@ -202,6 +214,59 @@ TEST_CASE("a client without a master ends when it is told to") {
   report(*client, 3);
   CHECK_FALSE(client->flush(std::chrono::seconds(0)));
   client.reset();
+}
+
+std::unique_ptr<Client> connect_outside(const Server& server) {
+  const ClusterAddress owner{
+      .master = "127.0.0.1:" + std::to_string(server.port()), .trial_id = 12, .run = 1, .user_token = "owner's"};
+  return std::unique_ptr<Client>(det_make_cluster_client(&owner));
+}
+
+TEST_CASE("outside the cluster the owner's token opens the session, and the process says that it lives and ends") {
+  Master master;
+  Server server(master);
+  const auto client = connect_outside(server);
+  report(*client, 3);
+  REQUIRE(client->flush(std::chrono::seconds(30)));
+  CHECK(master.user_token == "Bearer owner's");
+  CHECK(master.token.empty());
+  CHECK(master.allocation.empty());
+  CHECK(wait_until([&] { return master.alive >= 3; }, std::chrono::seconds(30)));
+  client->report_end(true, "the disk is full");
+  REQUIRE(client->flush(std::chrono::seconds(30)));
+  const auto reports = master.reports.pop_batch(10, std::chrono::seconds(0));
+  REQUIRE(reports.size() == 4);
+  CHECK(reports.back().end().state() == v1::STATE_ERROR);
+  CHECK(reports.back().end().message() == "the disk is full");
+  CHECK(master.repeats == 0);
+}
+
+TEST_CASE("a trial outside the cluster that the master ends is asked to leave, and what it says is dropped") {
+  Master master;
+  Server server(master);
+  const auto client = connect_outside(server);
+  report(*client, 3);
+  REQUIRE(client->flush(std::chrono::seconds(30)));
+  CHECK_FALSE(client->should_preempt());
+  master.ends = true;
+  // By a heartbeat: nothing is reported meanwhile.
+  CHECK(wait_until([&] { return client->should_preempt(); }, std::chrono::seconds(30)));
+  report(*client, 100, 3);
+  client->acknowledge_preemption();
+  client->report_end(false, "");
+  CHECK(client->flush(std::chrono::seconds(30)));
+  CHECK(steps(master) == counted(3));
+}
+
+TEST_CASE("on the cluster a client says neither that it lives nor how it ends") {
+  Master master;
+  Server server(master);
+  const auto client = connect(server.port());
+  report(*client, 3);
+  client->report_end(true, "x");
+  REQUIRE(client->flush(std::chrono::seconds(30)));
+  CHECK(master.reports.size() == 3);
+  CHECK(master.alive == 0);
 }
 
 // In a process of its own: it must end by itself.

@@ -1,5 +1,5 @@
-// Owns a training program of the Core API for tests: what it does is its first argument, its checkpoints go to the second.
-// Prints what came of it, a line for each thing.
+// Owns a training program of the Core API for tests: what it does is its first argument, its checkpoints go to the
+// second. Prints what came of it, a line for each thing.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

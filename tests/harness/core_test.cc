@@ -67,7 +67,8 @@ TEST_CASE("metrics are reported as they are, NaN and infinities too") {
   train.report_early_exit(core::ExitedReason::kInvalidHP);
   CHECK(core.client->said ==
         std::vector<std::string>{R"(training 1 {"loss":0.25,"norm":"Infinity"})", R"(validation 1 {"loss":"NaN"})",
-                                 R"(my group 0 {"a":null})", "progress 0.500000 1", "progress 1.000000 7", "invalid hp"});
+                                 R"(my group 0 {"a":null})", "progress 0.500000 1", "progress 1.000000 7",
+                                 "invalid hp"});
 }
 
 TEST_CASE("what the master would not take is refused where it is said, and nothing is sent") {
@@ -167,7 +168,8 @@ TEST_CASE("a checkpoint that is not written whole is not there") {
   };
   CHECK_THROWS_WITH(checkpoint.store_path({{"steps_completed", 1}}, fails), "no more");
   CHECK_THROWS_AS(checkpoint.upload("/nowhere/at/all", {{"steps_completed", 1}}), std::exception);
-  for (const Json& metadata : {Json::object(), Json{{"steps_completed", -1}}, Json{{"steps_completed", "1"}}, Json(5)}) {
+  const Json negative{{"steps_completed", -1}}, text{{"steps_completed", "1"}};
+  for (const Json& metadata : {Json::object(), negative, text, Json(5)}) {
     CHECK_THROWS_AS(checkpoint.store_path(metadata, [](const std::string&) {}), std::invalid_argument);
   }
   CHECK(core.client->checkpoints.empty());

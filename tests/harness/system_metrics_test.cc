@@ -18,7 +18,9 @@ class Machine {
       REQUIRE(make_directories(root_.path() + directory));
     }
   }
-  void write(const std::string& path, const std::string& text) { REQUIRE(write_file_atomic(root_.path() + path, text)); }
+  void write(const std::string& path, const std::string& text) {
+    REQUIRE(write_file_atomic(root_.path() + path, text));
+  }
   SystemFiles files() const { return {root_.path() + "/proc", root_.path() + "/block", root_.path()}; }
 
  private:
@@ -74,7 +76,8 @@ TEST_CASE("network rates leave the loopback out, and a counter that falls back m
   SystemReader reader(machine.files());
   const auto devices = [](const std::string& received, const std::string& sent) {
     return "Inter-|   Receive                                                |  Transmit\n"
-           " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier\n"
+           " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls "
+           "carrier\n"
            "    lo: 999999 1 0 0 0 0 0 0 999999 1 0 0 0 0 0 0\n"
            "  eth0:" + received + " 1 0 0 0 0 0 0 " + sent + " 1 0 0 0 0 0 0\n";
   };

@@ -44,7 +44,9 @@ std::vector<Json> events_of(const std::string& path) {
 }
 
 int count(const std::vector<Json>& events, const std::string& name) {
-  return static_cast<int>(std::count_if(events.begin(), events.end(), [&](const Json& e) { return e["name"] == name; }));
+  int count = 0;
+  for (const Json& event : events) count += event["name"] == name;
+  return count;
 }
 
 /// One multiplication, forward and backward.
@@ -80,7 +82,8 @@ TEST_CASE("active steps, and only these, are in the trace: forward and backward"
   CHECK(count(events, "ProfilerStep#2") == 1);
   CHECK(count(events, "ProfilerStep#3") == 1);
   CHECK(count(events, "ProfilerStep#1") == 0);
-  const auto backward = std::find_if(events.begin(), events.end(), [](const Json& e) { return e["name"] == "MmBackward0"; });
+  const auto backward =
+      std::find_if(events.begin(), events.end(), [](const Json& e) { return e["name"] == "MmBackward0"; });
   CHECK(backward->at("args").at("Backward") == true);
   const std::int64_t sequence = backward->at("args").at("Sequence number");
   CHECK(std::any_of(events.begin(), events.end(), [&](const Json& e) {

@@ -202,6 +202,8 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     const std::string is =
         name(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
     const int failed = failures(id);
+    if (job.unmanaged) check_outside(trial, disk);
+    const int restarts = job.unmanaged ? 0 : job.config->max_restarts;
     if (trial.restarts > failed) fail(is + " with more restarts than failures");
     if (trial.state == core::State::kCompleted && !job.invalid_hp) {
       if (!finished_.contains(id)) fail(is + " but its program never came to its end");
@@ -210,10 +212,16 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     if (!job.left_alone()) continue;
     if (trial.state != experiment.state) fail(is + " unlike its experiment");
     if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
-    if (trial.state == core::State::kError && failed <= job.config->max_restarts) {
-      fail(is + " after " + std::to_string(failed) + " failures of " +
-           std::to_string(job.config->max_restarts + 1));
+    if (trial.state == core::State::kError && failed <= restarts) {
+      fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(restarts + 1));
     }
+  }
+}
+
+void Checker::check_outside(const core::Trial& trial, const MemoryDisk& disk) {
+  if (trial.run != 1 || trial.restarts != 0) fail(name(trial.id) + " runs outside the cluster and ran again");
+  for (const auto& [id, allocation] : disk.allocations) {
+    if (allocation.trial == trial.id) fail(name(trial.id) + " runs outside the cluster and was given " + id.value);
   }
 }
 

@@ -79,6 +79,7 @@ Job draw_job(Dice& dice, int number, int most_slots, Duration until) {
   job.invalid_hp = dice.chance(5);
   draw_actions(dice, job, until);
   job.hangs = !job.left_alone() && dice.chance(50);
+  job.unmanaged = dice.chance(15);
   return job;
 }
 
@@ -163,6 +164,7 @@ std::string describe(const Plan& plan) {
     if (job.nan) text += ", NaN";
     if (job.hangs) text += ", hangs";
     if (job.invalid_hp) text += ", invalid hp";
+    if (job.unmanaged) text += ", outside the cluster";
     for (const Job::Action& action : job.actions) {
       static constexpr const char* kNames[] = {"activate", "pause", "cancel", "kill"};
       text += std::string(", ") + kNames[static_cast<int>(action.action)] + (action.trial ? " trial" : "") +

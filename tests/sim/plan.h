@@ -27,6 +27,7 @@ struct Job {
   RequestId id;
   Duration submit{};
   bool activate = true;
+  bool unmanaged = false;  ///< its one process runs where its user is, and is not started again
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::int64_t total = 100;  ///< steps
   std::int64_t chunk = 10;   ///< steps between looks at pre-emption

@@ -32,7 +32,15 @@ void Process::begin() {
   checker_.process_started(truth_);
   connect();
   watch();
+  if (job_.unmanaged) say_alive();
   train();
+}
+
+void Process::say_alive() {
+  after(seconds(10), [this] {
+    if (unacked_.empty()) report(core::HarnessAlive{0, start_.trial.id, start_.allocation.run});
+    say_alive();
+  });
 }
 
 void Process::connect() {
@@ -139,8 +147,7 @@ void Process::work() {
   if (steps_ < job_.total) {
     steps_ = std::min(steps_ + job_.chunk, job_.total);
     if (steps_ == job_.fail_at && checker_.failures(trial.id) < job_.failures) {
-      checker_.process_failed(trial.id);
-      return exit(ExitKind::kFailed, 1, "exit code 1");
+      return fail();
     }
     if (steps_ % job_.validate_every == 0 || steps_ == job_.total) {
       report(core::ReportValidation{0, trial.id, run, steps_, "{}", metric_of(job_, trial.seed, steps_),
@@ -154,6 +161,7 @@ void Process::work() {
   if (steps_ >= job_.total) {
     checker_.program_finished(trial.id);
     leaving_ = true;
+    if (job_.unmanaged) return report(core::EndTrial{0, trial.id, run, core::State::kCompleted, ""});
     return leave();
   }
   if (preempted_ && !job_.ignores_preemption) {
@@ -162,6 +170,14 @@ void Process::work() {
     return report(core::AcknowledgePreemption{0, trial.id, run});
   }
   train();
+}
+
+void Process::fail() {
+  checker_.process_failed(start_.trial.id);
+  // Outside the cluster nobody sees the exit: it says so itself, or does not come to it.
+  if (!job_.unmanaged || engine_.chance(50)) return exit(ExitKind::kFailed, 1, "exit code 1");
+  leaving_ = true;
+  report(core::EndTrial{0, start_.trial.id, start_.allocation.run, core::State::kError, "exit code 1"});
 }
 
 void Process::save() {

@@ -53,6 +53,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void work();
   void save();
   void leave();
+  void say_alive();
+  void fail();
   void exit(core::ExitKind kind, int code, const std::string& message);
   /// A timer that dies with the process.
   void after(Duration delay, std::function<void()> what);

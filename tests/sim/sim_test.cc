@@ -54,6 +54,8 @@ TEST_CASE("every safety rule that is switched off is missed") {
       {"kill not repeated", Mutant::kKillNotRepeated},
       {"start not repeated", Mutant::kStartNotRepeated},
       {"no pre-emption deadline", Mutant::kNoPreemptDeadline},
+      {"unmanaged trial scheduled", Mutant::kUnmanagedScheduled},
+      {"unmanaged trial waited for without end", Mutant::kUnmanagedForever},
   };
   for (const auto& [name, mutant] : mutants) {
     DYNAMIC_SECTION(name) { CHECK(first_failure(mutant, LoopMutant::kNone, 1000) != ""); }

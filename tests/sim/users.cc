@@ -44,6 +44,7 @@ void User::submit() {
   input.request_id = job_.id;
   input.config = job_.config;
   input.activate = job_.activate;
+  input.unmanaged = job_.unmanaged;
   ask(input, [self = shared_from_this()](const Answer& answer) { self->submitted(answer); });
 }
 
@@ -51,7 +52,25 @@ void User::submitted(const Answer& answer) {
   if (!answer) return checker_.fail(job_.id.value + " was refused: " + answer.error().message);
   experiment_ = std::get<core::ExperimentCreated>(*answer).experiment;
   checker_.acked_submission(job_.id, *experiment_, master_.disk());
+  if (job_.unmanaged) begin_process();
   act(0);
+}
+
+void User::begin_process() {
+  for (const auto& [id, trial] : master_.disk().trials) {
+    if (trial.experiment != *experiment_) continue;
+    // Given up before its user even heard of it.
+    if (core::is_terminal(trial.state)) return checker_.process_failed(id);
+    core::StartAllocation start{.trial = trial, .experiment = *experiment_, .config = job_.config};
+    start.allocation.id = AllocationId(trial.task.value + ".1");
+    start.allocation.trial = id;
+    start.allocation.run = 1;
+    process_ = std::make_shared<Process>(engine_, master_, checker_, job_, start,
+                                         ProcessTruth{"the machine of " + job_.id.value, {}, id, 1},
+                                         [](const core::Exit&) {});
+    return process_->begin();
+  }
+  checker_.fail(job_.id.value + " was taken without its trial");
 }
 
 std::optional<core::Input> User::request(const Job::Action& action) const {

@@ -9,6 +9,7 @@
 #include "tests/sim/engine.h"
 #include "tests/sim/master.h"
 #include "tests/sim/plan.h"
+#include "tests/sim/process.h"
 
 namespace det::sim {
 
@@ -19,6 +20,8 @@ class User : public std::enable_shared_from_this<User> {
 
   void start();
   bool submitted() const { return experiment_.has_value(); }
+  /// Of an unmanaged job, once it has begun.
+  const std::shared_ptr<Process>& process() const { return process_; }
 
  private:
   using Then = std::function<void(const Answer&)>;
@@ -31,6 +34,7 @@ class User : public std::enable_shared_from_this<User> {
   void submitted(const Answer& answer);
   void act(std::size_t next);
   void insist();
+  void begin_process();
   std::optional<core::Input> request(const Job::Action& action) const;
 
   Engine& engine_;
@@ -38,6 +42,7 @@ class User : public std::enable_shared_from_this<User> {
   Checker& checker_;
   const Job& job_;
   std::optional<ExperimentId> experiment_;
+  std::shared_ptr<Process> process_;
 };
 
 }  // namespace det::sim

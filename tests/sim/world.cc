@@ -157,6 +157,9 @@ std::shared_ptr<Process> World::some_process() {
   for (const auto& machine : machines_) {
     for (auto& process : machine->processes()) all.push_back(std::move(process));
   }
+  for (const auto& user : users_) {
+    if (user->process() && user->process()->alive()) all.push_back(user->process());
+  }
   return all.empty() ? nullptr : all[engine_.random().below(all.size())];
 }
 

@@ -1,5 +1,5 @@
-// Owns the Core API: what a training loop of any kind needs of the platform (metrics, checkpoints, preemption, the other
-// ranks, who am I). No LibTorch: link det::core.
+// Owns the Core API: what a training loop of any kind needs of the platform (metrics, checkpoints, preemption, the
+// other ranks, who am I). No LibTorch: link det::core.
 //
 //   det::core::Context core = det::core::init();   // on a cluster from the environment, else local
 //   for (int step = 1; step <= steps; ++step) {
@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ namespace det::core {
 /// Who this process is and what it was asked to train.
 struct Info {
   bool on_cluster = false;  ///< an agent started this process
+  bool detached = false;    ///< init() made the experiment: this process is its trial, outside the cluster
   std::int64_t experiment_id = 0, trial_id = 0;  ///< 0 without a cluster
   std::int32_t run = 0;  ///< how many times this trial has been started, from 1; 0 without a cluster
   std::int64_t trial_seed = 0;
@@ -62,7 +64,8 @@ class TrainContext {
   void report_training_metrics(std::int64_t steps_completed, const Json& metrics);
   /// What a search and checkpoint policies look at. A null value throws std::invalid_argument.
   void report_validation_metrics(std::int64_t steps_completed, const Json& metrics);
-  /// A group of one's own: 1 to 128 characters without ".", not one of the profiler's (gpu, cpu, memory, disk, network).
+  /// A group of one's own: 1 to 128 characters without ".", not one of the profiler's (gpu, cpu, memory, disk,
+  /// network).
   void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics);
   /// `progress` in [0, 1]. Progress never moves back: what has fewer steps than a report before is ignored.
   /// `steps_completed` < 0 is that of the newest metrics reported.
@@ -86,8 +89,8 @@ class CheckpointContext {
   explicit CheckpointContext(State& state) : state_(state) {}
   /// Copies `directory` into a new checkpoint and reports it. Returns its uuid.
   /// Without `shard` the chief calls it alone. With `shard` every rank calls it, with the same value of nothing but
-  /// "steps_completed" required: files of all ranks come together (one name twice only with the same content; ranks that
-  /// share a directory give it once), and so does metadata (one key with two values throws on every rank). A rank
+  /// "steps_completed" required: files of all ranks come together (one name twice only with the same content; ranks
+  /// that share a directory give it once), and so does metadata (one key with two values throws on every rank). A rank
   /// without files gives "".
   std::string upload(const std::string& directory, const Json& metadata, bool shard = false);
   /// The same without a copy: `write` fills the directory it is given. An exception of `write` is thrown on, on every
@@ -102,8 +105,7 @@ class CheckpointContext {
                 DownloadMode mode = DownloadMode::kLocalWorkersShareDownload);
   /// The metadata it was stored with. Any rank may call it.
   Json get_metadata(const std::string& uuid);
-  /// Removes the files. Without a cluster only: there checkpoints are in the master's books, and it throws
-  /// std::logic_error.
+  /// Removes the files. Without a master only: its books would go on naming them, so it throws std::logic_error.
   void delete_(const std::string& uuid);
 
  private:
@@ -125,10 +127,12 @@ class PreemptContext {
 };
 
 /// What the machine does while training: sampled by a thread, reported as metrics of the groups
-///   gpu: gpu_util.I (percent), gpu_free_memory.I (bytes) of each device I the process sees; cpu: cpu_util_simple (percent
-///   of all cores); memory: memory_free (bytes); disk: disk_iops, disk_throughput_read, disk_throughput_write (per second,
-///   bytes), disk_util (percent used of the file system of "/"); network: net_throughput_sent, net_throughput_recv (bytes
-///   a second, without the loopback).
+///   gpu      gpu_util.I (percent), gpu_free_memory.I (bytes) of each device I that the process sees
+///   cpu      cpu_util_simple (percent of all cores)
+///   memory   memory_free (bytes)
+///   disk     disk_iops (a second), disk_throughput_read, disk_throughput_write (bytes a second), disk_util (percent
+///            used of the file system of "/")
+///   network  net_throughput_sent, net_throughput_recv (bytes a second, without the loopback)
 /// A report is the mean of its samples; its step is the time in seconds since 1970, so that runs of a trial never meet.
 /// Only the chief reports: of its machine.
 class ProfilerContext {
@@ -147,7 +151,8 @@ class Context {
  public:
   explicit Context(std::unique_ptr<State> state);
   Context(Context&&) noexcept;
-  /// Turns the profiler off and waits until everything reported is durable, as close() with a week's patience.
+  /// Turns the profiler off and waits, a week at most, until everything reported is durable. In detached mode the trial
+  /// then ends: in ERROR when an exception is on its way up, else COMPLETED.
   ~Context();
 
   TrainContext& train() { return train_; }
@@ -158,6 +163,9 @@ class Context {
   const Info& info() const;
   /// Waits until everything reported is durable; false when `timeout` passed before.
   bool flush(std::chrono::seconds timeout);
+  /// Detached mode: the trial ends in ERROR with this message, when the context goes. For programs that catch their
+  /// exceptions before that.
+  void fail(const std::string& message);
 
  private:
   std::unique_ptr<State> state_;
@@ -165,6 +173,23 @@ class Context {
   CheckpointContext checkpoint_;
   PreemptContext preempt_;
   ProfilerContext profiler_;
+  int exceptions_;  // that were on their way when this began
+};
+
+/// Detached mode: a program on any machine, started by hand, that reports to a master as an experiment with one trial.
+/// The master gives it no slots, and marks it ERROR when it is silent for long (`unmanaged_limit`, five minutes); a
+/// restart of the master does not matter. When a user ends the experiment, should_preempt() says true within a tenth of
+/// that time.
+struct DetachedConfig {
+  std::string master;  ///< "" as the det command finds it: DET_MASTER, else localhost:8080
+  std::string user;    ///< "" the last that logged in; else DET_USER_TOKEN, DET_USER with DET_PASS, or `det user login`
+  std::string name, description;  ///< name "" is one that the master makes up
+  std::vector<std::string> labels;
+  Json hparams = Json::object(), data = Json::object();
+  std::string searcher_metric = "validation_loss";  ///< of validation reports; the best of it is shown
+  bool smaller_is_better = true;
+  /// Directory of checkpoints; "" is the master's own default, which then must be reachable from here.
+  std::string checkpoint_storage;
 };
 
 struct Options {
@@ -173,10 +198,13 @@ struct Options {
   PreemptMode preempt_mode = PreemptMode::kWorkersAskChief;
   /// The ranks; null: made from the variables that launchers set.
   std::shared_ptr<DistributedContext> distributed;
+  /// Present: detached mode. On a cluster it is ignored, so that the same program runs there as a trial.
+  std::optional<DetachedConfig> detached;
 };
 
 /// On a cluster reads who this process is and (the chief) speaks with the master; else prints reports, and an interrupt
-/// asks for preemption. Throws std::runtime_error naming the variable or file that is wrong.
+/// asks for preemption. Throws std::runtime_error naming the variable or file that is wrong, or why the master did not
+/// take a detached experiment.
 Context init(Options options = {});
 
 }  // namespace det::core

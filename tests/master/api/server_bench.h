@@ -1,4 +1,5 @@
-// Owns a gRPC server of the real services whose database is away: what needs no row works, the rest fails.
+// Owns a gRPC server of the real services whose database is away, unless one is given: what needs no row works, the
+// rest fails.
 #pragma once
 
 #include <fcntl.h>
@@ -18,9 +19,9 @@ struct Bench {
   test::FakeStore store;
   loop::Loop loop{test::empty_core(), store, test::test_now};
   loop::Hub hub;
-  db::ConnectOptions nowhere{.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)};
-  db::Pool pool{nowhere, 1};
-  db::BulkWriter bulk{{.connect = nowhere, .give_up = std::chrono::milliseconds(200)}};
+  db::ConnectOptions where;
+  db::Pool pool{where, 1};
+  db::BulkWriter bulk{{.connect = where, .give_up = std::chrono::milliseconds(200)}};
   std::atomic<Server*> ticked{nullptr};
   loop::Workers edge{1, 1 << 16,
                      [this] {
@@ -31,7 +32,8 @@ struct Bench {
   Context context{settings, loop, hub, pool, bulk, workers, passwords, edge, downloads};
   Server server{context};
 
-  Bench() {
+  Bench() : Bench({.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)}) {}
+  explicit Bench(db::ConnectOptions database) : where(std::move(database)) {
     store.durable_at_once = true;
     loop.start({.send = [this](core::Send send) { server.send(std::move(send)); },
                 .changed = [this](const loop::Change& change) { server.changed(change); }},

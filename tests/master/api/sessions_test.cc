@@ -211,6 +211,27 @@ TEST_CASE("what a harness must not say ends its session with the reason") {
   CHECK(refused([](Harness& h) { h.report({}); }) == grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_CASE("a session with neither token is refused; with a user's it needs the database to know whose it is") {
+  Bench bench;
+  submit(bench);
+  const auto attach = [&](const std::string& key, const std::string& token) {
+    const auto stub = v1::HarnessService::NewStub(bench.over_socket());
+    grpc::ClientContext context;
+    if (!key.empty()) context.AddMetadata(key, "Bearer " + token);
+    const auto stream = stub->Session(&context);
+    v1::HarnessMessage message;
+    message.mutable_attach()->set_trial_id(1);
+    message.mutable_attach()->set_run(1);
+    stream->Write(message);
+    v1::MasterMessage answer;
+    CHECK_FALSE(stream->Read(&answer));
+    return stream->Finish().error_code();
+  };
+  CHECK(attach("", "") == grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(attach("x-allocation-token", "guessed") == grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(attach("authorization", "a user's") == grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST_CASE("metrics that cannot be stored are not acknowledged") {
   Bench bench;
   Agent agent(bench);

@@ -355,4 +355,25 @@ TEST_CASE("a window means what it says at every edge") {
   CHECK(span(0, -2, 10) == std::pair<std::int64_t, std::int64_t>(0, 0));
 }
 
+TEST_CASE("what runs outside the cluster is running until it ends, and says so") {
+  const Database database;
+  RunningStore store(open_store(database));
+  db::Pool pool{database.connect()};
+  core::Experiment outside = plain_experiment();
+  outside.unmanaged = true;
+  core::Trial trial = plain_trial(1);
+  trial.started = WallTime{1'000'000};
+  store.write({core::PutExperiment{outside, true}, core::PutTrial{trial}});
+  const auto experiment = db::get_experiment(pool, ExperimentId(1));
+  REQUIRE(experiment);
+  CHECK(experiment->unmanaged);
+  CHECK(experiment->live == core::AllocationState::kRunning);
+  CHECK(db::list_experiments(pool, {})->rows.at(0).unmanaged);
+  CHECK(db::get_trial(pool, TrialId(1))->live == core::AllocationState::kRunning);
+  trial.state = core::State::kCompleted;
+  trial.ended = WallTime{4'500'000};
+  store.write({core::PutTrial{trial}});
+  CHECK(db::get_trial(pool, TrialId(1))->wall_clock == 3.5);
+}
+
 }  // namespace det::test

@@ -60,6 +60,7 @@ core::Experiment Sampler::experiment(ExperimentId id) {
   row.ended = maybe_time();
   if (coin()) row.parent = ExperimentId(integer());
   row.searcher_events = integer();
+  row.unmanaged = coin();
   return row;
 }
 
@@ -119,7 +120,7 @@ void show(std::ostream& out, const core::Experiment& e) {
   out << "experiment " << e.id << '|' << e.request_id << '|' << e.job_id << '|' << e.owner << '|' << e.project
       << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.model_definition
       << '|' << e.original_config << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended)
-      << '|' << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '\n';
+      << '|' << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '\n';
 }
 void show(std::ostream& out, const core::Trial& t) {
   out << "trial " << t.id << '|' << t.experiment << '|' << t.request_id << '|' << t.task << '|' << t.seed

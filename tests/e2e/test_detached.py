@@ -1,0 +1,140 @@
+"""Owns the detached mode as a user lives it: a program started by hand, against a real master without any agent."""
+import os
+import pathlib
+import subprocess
+import unittest
+
+from cluster import Cluster, wait_until
+
+BUILD = os.environ["DET_E2E_BUILD"]
+
+
+class Program:
+    """One run of the program; each tell() is a step, and waits for what came of it."""
+
+    def __init__(self, cluster, storage, env=None):
+        self.process = subprocess.Popen([pathlib.Path(BUILD) / "bin" / "detached_program", storage], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env={**cluster.env, **(env or {})})
+        self.first = self.process.stdout.readline()
+        words = self.first.split()
+        self.experiment, self.trial = (int(words[1]), int(words[3])) if len(words) == 4 else (0, 0)
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def end(self):
+        """Its last lines, and its exit code."""
+        out, _ = self.process.communicate(timeout=60)
+        return out, self.process.returncode
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+class Detached(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # No agent: nothing of this needs one.
+        cls.cluster = Cluster(BUILD, ["--unmanaged-limit", "4s"])
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.storage = cls.cluster.dir / "checkpoints"
+
+    def start(self, **env):
+        program = Program(self.cluster, self.storage, env)
+        self.addCleanup(program.kill)
+        self.assertTrue(program.experiment, program.first)
+        return program
+
+    def trial_state(self, program):
+        return self.cluster.trial(program.trial)["state"].removeprefix("STATE_")
+
+    def test_what_it_reports_is_read_back_with_the_command(self):
+        program = self.start()
+        self.assertEqual(program.tell("go"), "step 1")
+        described = self.cluster.experiment(program.experiment)
+        self.assertEqual(described["state"], "STATE_RUNNING")
+        self.assertEqual(described["name"], "by hand")
+        self.assertTrue(described["unmanaged"])
+        self.assertEqual(described["labels"], ["blue"])
+        self.assertEqual(program.tell("validate"), "step 2")
+        saved = program.tell("save").split()
+        self.assertEqual(saved[0], "saved")
+        self.assertEqual(program.process.stdout.readline(), "step 3\n")
+        self.assertEqual(program.end(), ("", 0))
+        self.cluster.wait_state(program.experiment, "COMPLETED", timeout=10)
+        self.assertEqual(self.cluster.metrics(program.trial, "training"),
+                         [(1, {"loss": 1}), (2, {"loss": 0.5}), (3, {"loss": 1 / 3})])
+        self.assertEqual(self.cluster.metrics(program.trial, "validation"), [(2, {"accuracy": 0.2})])
+        trial = self.cluster.trial(program.trial)
+        self.assertEqual(trial["state"], "STATE_COMPLETED")
+        self.assertEqual(trial["hparams"], {"lr": 0.5, "layers": {"hidden": 64}})
+        self.assertEqual(trial["latestCheckpointUuid"], saved[1])
+        self.assertEqual((self.storage / saved[1] / "model").read_text(), "abc")
+        target = self.cluster.dir / "downloaded"
+        self.cluster.det("checkpoint", "download", saved[1], "-o", target)
+        self.assertEqual((target / "model").read_text(), "abc")
+
+    def test_an_exception_or_a_word_of_the_program_ends_it_in_error(self):
+        program = self.start()
+        self.assertEqual(program.tell("throw"), "error: step 1 went wrong")
+        self.assertEqual(program.end()[1], 1)
+        self.assertEqual(self.trial_state(program), "ERROR")
+        program = self.start()
+        program.tell("fail")
+        self.assertEqual(program.end()[1], 0)
+        trial = self.cluster.trial(program.trial)
+        self.assertEqual((trial["state"], trial["exitReason"]), ("STATE_ERROR", "the program says so"))
+
+    def test_silence_is_failure_and_a_program_that_lives_is_not_silent(self):
+        dead, living = self.start(), self.start()
+        dead.tell("go")
+        dead.kill()
+        wait_until("the killed program's trial to fail", lambda: self.trial_state(dead) == "ERROR", 30)
+        self.assertEqual(self.cluster.trial(dead.trial)["exitReason"], "nothing was heard of it for 4 s")
+        # All that time the other said nothing but that it lives.
+        self.assertEqual(self.trial_state(living), "RUNNING")
+        self.assertEqual(living.tell("go"), "step 1")
+        self.assertEqual(living.end(), ("", 0))
+        self.assertEqual(self.trial_state(living), "COMPLETED")
+
+    def test_a_user_who_cancels_it_is_heard(self):
+        program = self.start()
+        program.tell("go")
+        self.cluster.det("experiment", "cancel", program.experiment)
+        self.assertEqual(self.trial_state(program), "CANCELED")
+        wait_until("the program to be asked to leave", lambda: program.tell("go") == "preempted", 30)
+        self.assertEqual(program.end(), ("", 0))
+        self.assertEqual(self.trial_state(program), "CANCELED")
+        refused = self.cluster.run_det("experiment", "pause", self.start().experiment)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("runs outside the cluster and cannot be paused", refused.stderr)
+
+    def test_a_restart_of_the_master_loses_nothing(self):
+        program = self.start()
+        self.assertEqual(program.tell("validate"), "step 1")
+        self.cluster.kill_master()
+        self.cluster.start_master()
+        self.assertEqual(program.tell("validate"), "step 2")
+        self.assertEqual(program.tell("validate"), "step 3")
+        self.assertEqual(program.end(), ("", 0))
+        self.assertEqual([steps for steps, _ in self.cluster.metrics(program.trial, "validation")], [1, 2, 3])
+        self.assertEqual(self.trial_state(program), "COMPLETED")
+
+    def test_no_login_is_said_so_and_a_password_of_the_environment_will_do(self):
+        program = Program(self.cluster, self.storage, {"XDG_CONFIG_HOME": str(self.cluster.dir / "nobody")})
+        self.assertIn("error: detached mode: not logged in at", program.first)
+        self.assertIn("run `det user login`", program.first)
+        self.assertEqual(program.end()[1], 1)
+        password = self.cluster.password()
+        program = self.start(XDG_CONFIG_HOME=str(self.cluster.dir / "nobody"), DET_USER="admin", DET_PASS=password)
+        self.assertEqual(program.tell("go"), "step 1")
+        self.assertEqual(program.end(), ("", 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+// Owns the tests of who may report as a trial outside the cluster. They need a database: it knows the users.
+#include <catch2/catch.hpp>
+
+#include "base/wait.h"
+#include "det/v1/harness.grpc.pb.h"
+#include "master/db/accounts.h"
+#include "master/expconf/parse.h"
+#include "server_bench.h"
+#include "tests/master/db/database.h"
+
+namespace det::api {
+namespace {
+
+const TrialId kTrial{1};
+
+struct Outside {
+  test::Database database;
+  Bench bench{database.connect()};
+  UserId owner{1}, other;
+
+  Outside() {
+    other = db::create_user(bench.pool, "eve", "x", false).value();
+    log_in(owner, "owner's token");
+    log_in(other, "another's token");
+  }
+  void log_in(UserId user, const std::string& token) {
+    REQUIRE(db::create_session(bench.pool, user, token_hash(token), std::chrono::hours(1)));
+  }
+  void submit(bool unmanaged) {
+    auto parsed = expconf::parse(
+        "name: test\nentrypoint: x\nsearcher: {name: single, metric: loss}\n"
+        "checkpoint_storage: {type: shared_fs, host_path: /tmp}\n",
+        "test.yaml", {});
+    REQUIRE(parsed);
+    auto config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed->config));
+    REQUIRE(bench.loop.ask(core::SubmitExperiment{
+        .request_id = RequestId("r1"), .owner = owner, .config = config, .unmanaged = unmanaged}));
+  }
+  core::State state() {
+    auto state = core::State::kCompleted;  // of what the core has forgotten
+    bench.loop.inspect([&](const core::Core& core) {
+      if (core.trials().contains(kTrial)) state = core.trials().at(kTrial).state;
+    });
+    return state;
+  }
+};
+
+struct Process {
+  std::unique_ptr<v1::HarnessService::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream;
+
+  Process(Bench& bench, const std::string& token, int run = 1)
+      : stub(v1::HarnessService::NewStub(bench.over_socket())) {
+    context.AddMetadata("authorization", "Bearer " + token);
+    context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
+                         std::chrono::seconds(60));
+    stream = stub->Session(&context);
+    v1::HarnessMessage message;
+    message.mutable_attach()->set_trial_id(1);
+    message.mutable_attach()->set_run(run);
+    stream->Write(message);
+  }
+  v1::MasterMessage next() {
+    v1::MasterMessage message;
+    REQUIRE(stream->Read(&message));
+    return message;
+  }
+  void alive() {
+    v1::HarnessMessage message;
+    message.mutable_alive();
+    stream->Write(message);
+  }
+  void report(std::int64_t sequence, v1::Report report) {
+    v1::HarnessMessage message;
+    report.set_sequence(sequence);
+    *message.mutable_report() = std::move(report);
+    stream->Write(message);
+  }
+  grpc::StatusCode end() {
+    v1::MasterMessage message;
+    while (stream->Read(&message)) {
+    }
+    return stream->Finish().error_code();
+  }
+};
+
+v1::Report ended(v1::State state) {
+  v1::Report report;
+  report.mutable_end()->set_state(state);
+  return report;
+}
+
+TEST_CASE("its owner reports, says that the process lives, and ends it") {
+  Outside outside;
+  outside.bench.settings.unmanaged_limit = std::chrono::seconds(20);
+  outside.submit(true);
+  Process process(outside.bench, "owner's token");
+  const v1::MasterMessage attached = process.next();
+  REQUIRE(attached.has_attached());
+  CHECK(attached.attached().alive_milliseconds() == 2000);
+  process.alive();
+  v1::Report progress;
+  progress.mutable_progress()->set_progress(0.5);
+  process.report(1, progress);
+  CHECK(process.next().acknowledged().sequence() == 1);
+  process.report(2, ended(v1::STATE_COMPLETED));
+  CHECK(process.next().acknowledged().sequence() == 2);
+  CHECK(outside.state() == core::State::kCompleted);
+  // What it goes on to say, and whoever comes after it, is told that it is over.
+  process.alive();
+  CHECK(process.end() == grpc::StatusCode::ABORTED);
+  CHECK(Process(outside.bench, "owner's token").end() == grpc::StatusCode::ABORTED);
+}
+
+TEST_CASE("nobody else reports for it") {
+  Outside outside;
+  outside.submit(true);
+  CHECK(Process(outside.bench, "another's token").end() == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK(Process(outside.bench, "a token of nobody").end() == grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(Process(outside.bench, "owner's token", 2).end() == grpc::StatusCode::ABORTED);
+  CHECK(outside.state() == core::State::kActive);
+}
+
+TEST_CASE("a trial of the cluster takes no owner's token") {
+  Outside outside;
+  outside.submit(false);
+  CHECK(Process(outside.bench, "owner's token", 0).end() == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK(outside.state() == core::State::kActive);
+}
+
+TEST_CASE("an end that is none ends the session instead") {
+  Outside outside;
+  outside.submit(true);
+  for (const v1::State state : {v1::STATE_UNSPECIFIED, v1::STATE_ACTIVE, v1::STATE_STOPPING_ERROR}) {
+    Process process(outside.bench, "owner's token");
+    CHECK(process.next().has_attached());
+    process.report(1, ended(state));
+    CHECK(process.end() == grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  CHECK(outside.state() == core::State::kActive);
+}
+
+}  // namespace
+}  // namespace det::api

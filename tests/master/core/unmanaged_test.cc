@@ -1,0 +1,162 @@
+// Owns the tests of experiments whose trial runs outside the cluster.
+#include <catch2/catch.hpp>
+
+#include "bench.h"
+
+namespace det::core {
+namespace {
+
+const TrialId kTrial{1};
+const ExperimentId kExperiment{1};
+
+struct Outside : Bench {
+  Outside() {
+    connect("a1", 4);
+    REQUIRE(submit_unmanaged("first"));
+  }
+  std::optional<Result<ReplyValue>> submit_unmanaged(const std::string& request,
+                                                     const std::string& searcher = "single") {
+    auto settings = config();
+    settings->searcher.name = searcher;
+    return step(SubmitExperiment{.request_id = RequestId(request), .config = settings, .activate = false,
+                                 .unmanaged = true});
+  }
+  Result<ReplyValue> alive() { return *step(HarnessAlive{0, kTrial, 1}); }
+  Result<ReplyValue> finish(State end, const std::string& message = "", TrialId trial = kTrial) {
+    return *step(EndTrial{0, trial, 1, end, message});
+  }
+  bool logged(const std::string& part) const {
+    for (const AppendTaskLog& line : disk().logs)
+      if (line.text.find(part) != std::string::npos) return true;
+    return false;
+  }
+};
+
+TEST_CASE("a trial outside the cluster runs at once, in run 1, and never gets slots") {
+  Outside bench;
+  CHECK(bench.experiment(kExperiment).unmanaged);
+  CHECK(bench.experiment(kExperiment).state == State::kActive);
+  CHECK(bench.trial(kTrial).state == State::kActive);
+  CHECK(bench.trial(kTrial).run == 1);
+  CHECK(bench.sends<StartAllocation>().empty());
+  CHECK(bench.disk().allocations.empty());
+  bench.connect("a2", 8);
+  bench.restart();
+  bench.connect("a1", 4);
+  CHECK(bench.disk().allocations.empty());
+  // Others go on as ever.
+  const ExperimentId managed = bench.submit(bench.config());
+  CHECK(bench.experiment(managed).unmanaged == false);
+  CHECK(bench.live(TrialId(2)) != nullptr);
+}
+
+TEST_CASE("its reports are taken and kept like those of any trial") {
+  Outside bench;
+  CHECK_FALSE(std::get<Attached>(*bench.attach(kTrial, 1)).preempt);
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.checkpoint(kTrial, 1, 10, "c"));
+  REQUIRE(bench.step(ReportProgress{0, kTrial, 1, 0.5, 10})->has_value());
+  CHECK(bench.trial(kTrial).latest_checkpoint == "c");
+  CHECK(bench.trial(kTrial).best_metric == 0.5);
+  CHECK(bench.experiment(kExperiment).progress == 0.5);
+  CHECK(bench.disk().checkpoints.at(CheckpointId("c")).allocation.value == bench.trial(kTrial).task.value + ".1");
+  CHECK(bench.validate(kTrial, 2, 10, 0.5).error().code == Code::kAborted);
+  CHECK(bench.step(AcknowledgePreemption{0, kTrial, 1})->error().code == Code::kFailedPrecondition);
+}
+
+TEST_CASE("it ends as its process says, and so does the experiment") {
+  Outside bench;
+  SECTION("completed") {
+    REQUIRE(bench.finish(State::kCompleted));
+    CHECK(bench.trial(kTrial).state == State::kCompleted);
+    CHECK(bench.trial(kTrial).progress == 1);
+    CHECK(bench.experiment(kExperiment).state == State::kCompleted);
+  }
+  SECTION("failed") {
+    REQUIRE(bench.finish(State::kError, "the disk is full"));
+    CHECK(bench.trial(kTrial).state == State::kError);
+    CHECK(bench.trial(kTrial).exit_reason == "the disk is full");
+    CHECK(bench.experiment(kExperiment).state == State::kError);
+    CHECK(bench.logged("ended: ERROR: the disk is full"));
+  }
+  SECTION("canceled") {
+    REQUIRE(bench.finish(State::kCanceled));
+    CHECK(bench.experiment(kExperiment).state == State::kCanceled);
+  }
+  SECTION("invalid hyperparameters") {
+    REQUIRE(bench.step(ReportInvalidHp{0, kTrial, 1})->has_value());
+    CHECK(bench.trial(kTrial).state == State::kCompleted);
+    CHECK(is_terminal(bench.experiment(kExperiment).state));
+  }
+  CHECK(bench.finish(State::kCompleted).error().code == Code::kAborted);
+  CHECK(bench.alive().error().code == Code::kAborted);
+  CHECK_FALSE(bench.core().next_deadline());
+}
+
+TEST_CASE("no end that is none is taken, and no end from outside of a trial of the cluster") {
+  Outside bench;
+  CHECK(bench.finish(State::kStoppingError).error().code == Code::kInvalidArgument);
+  CHECK(bench.finish(State::kActive).error().code == Code::kInvalidArgument);
+  CHECK(bench.trial(kTrial).state == State::kActive);
+  bench.submit(bench.config());
+  REQUIRE(bench.attach(TrialId(2), 1));
+  CHECK(bench.finish(State::kCompleted, "", TrialId(2)).error().code == Code::kFailedPrecondition);
+  CHECK(bench.trial(TrialId(2)).state == State::kActive);
+  CHECK(bench.step(HarnessAlive{0, TrialId(2), 1})->has_value());
+}
+
+TEST_CASE("silence beyond the limit is failure; anything it says is not silence") {
+  Outside bench;
+  const Duration limit = Options{}.unmanaged_limit, nearly = limit - std::chrono::seconds(1);
+  bench.pass(nearly);
+  REQUIRE(bench.alive());
+  bench.pass(nearly);
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  bench.pass(nearly);
+  REQUIRE(bench.attach(kTrial, 1));
+  bench.pass(nearly);
+  CHECK(bench.trial(kTrial).state == State::kActive);
+  bench.pass(std::chrono::seconds(1));
+  CHECK(bench.trial(kTrial).state == State::kError);
+  CHECK(bench.trial(kTrial).exit_reason == "nothing was heard of it for 300 s");
+  CHECK(bench.experiment(kExperiment).state == State::kError);
+  CHECK(bench.trial(kTrial).restarts == 0);
+}
+
+TEST_CASE("a restart of the master starts the wait anew, and forgets nothing") {
+  Outside bench;
+  const Duration limit = Options{}.unmanaged_limit;
+  bench.pass(limit - std::chrono::seconds(1));
+  bench.restart();
+  bench.pass(limit - std::chrono::seconds(1));
+  REQUIRE(bench.alive());
+  CHECK(bench.core().experiments().at(kExperiment).unmanaged);
+  bench.restart();
+  bench.pass(limit);
+  CHECK(bench.trial(kTrial).state == State::kError);
+}
+
+TEST_CASE("users end it at once, and cannot pause it") {
+  Outside bench;
+  CHECK(bench.act(kExperiment, ExperimentAction::kPause)->error().code == Code::kFailedPrecondition);
+  CHECK(bench.act(kExperiment, ExperimentAction::kActivate)->has_value());
+  CHECK(bench.trial(kTrial).state == State::kActive);
+  SECTION("cancel") { REQUIRE(bench.act(kExperiment, ExperimentAction::kCancel)->has_value()); }
+  SECTION("kill") { REQUIRE(bench.act(kExperiment, ExperimentAction::kKill)->has_value()); }
+  SECTION("kill its trial") { REQUIRE(bench.step(KillTrial{0, kTrial})->has_value()); }
+  CHECK(bench.experiment(kExperiment).state == State::kCanceled);
+  CHECK(bench.alive().error().code == Code::kAborted);
+  CHECK_FALSE(bench.core().next_deadline());
+}
+
+TEST_CASE("a submission sent again makes one experiment, and one that searches is refused") {
+  Outside bench;
+  const auto again = bench.submit_unmanaged("first");
+  CHECK(std::get<ExperimentCreated>(**again).repeated);
+  CHECK(bench.disk().experiments.size() == 1);
+  CHECK(bench.submit_unmanaged("search", "random")->error().code == Code::kInvalidArgument);
+  CHECK(bench.disk().experiments.size() == 1);
+}
+
+}  // namespace
+}  // namespace det::core
