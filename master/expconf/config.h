@@ -35,9 +35,20 @@ struct Hyperparameter {
 };
 
 struct SearcherConfig {
-  std::string name;  ///< "single"; the others come with their searchers
+  std::string name;  ///< "single", "random", "grid", "async_halving" or "adaptive_asha"
   std::string metric;
   bool smaller_is_better = true;
+  std::int64_t max_trials = 1;
+  std::int64_t max_concurrent_trials = 16;  ///< 0: no limit
+  double divisor = 4;                       ///< of the halving ones: one in so many passes a rung
+  std::int64_t num_rungs = 1;               ///< async_halving
+  std::string mode = "standard";            ///< adaptive_asha: "aggressive", "standard" or "conservative"
+  std::int64_t max_rungs = 5;               ///< adaptive_asha
+  std::vector<std::int64_t> bracket_rungs;  ///< adaptive_asha: rungs of each bracket; empty: by mode
+  /// What happens at a rung to a trial that is not among the best: "stop", or "promote": every trial waits there, and
+  /// goes on when it is.
+  std::string rung_policy = "stop";
+  std::string sampler = "random";  ///< where new trials come from: "random" or "tpe"
   std::optional<Length> max_length;
   std::string time_metric;
   std::optional<std::int64_t> max_time;

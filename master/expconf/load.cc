@@ -20,6 +20,15 @@ SearcherConfig load_searcher(const Json& from) {
   take(searcher.name, from, "name");
   take(searcher.metric, from, "metric");
   take(searcher.smaller_is_better, from, "smaller_is_better");
+  take(searcher.max_trials, from, "max_trials");
+  take(searcher.max_concurrent_trials, from, "max_concurrent_trials");
+  take(searcher.divisor, from, "divisor");
+  take(searcher.num_rungs, from, "num_rungs");
+  take(searcher.mode, from, "mode");
+  take(searcher.max_rungs, from, "max_rungs");
+  take(searcher.bracket_rungs, from, "bracket_rungs");
+  take(searcher.rung_policy, from, "rung_policy");
+  take(searcher.sampler, from, "sampler");
   take(searcher.time_metric, from, "time_metric");
   take(searcher.max_time, from, "max_time");
   take(searcher.source_trial_id, from, "source_trial_id");
