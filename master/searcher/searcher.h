@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,52 +14,51 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "master/expconf/config.h"
+#include "master/searcher/sample.h"
 
 namespace det::searcher {
 
+/// A trial inside its search: 0 for the first one created, and so on without a gap.
+using TrialNumber = std::uint32_t;
+
 // ---- actions: what the search wants ------------------------------------------------------------------------------
-struct Create { RequestId request_id; std::uint32_t trial_seed = 0; nlohmann::json hparams; };
-/// This trial has shown enough: end it gracefully, it counts as completed.
-struct Stop { RequestId request_id; };
-/// The search is over once every trial has closed. All failed → failure; all canceled → cancel; else completed.
-struct Shutdown { bool cancel = false; bool failure = false; };
-using Action = std::variant<Create, Stop, Shutdown>;
+/// Run a new trial. Its request id, seed and hyperparameters follow from the search's seed, `trial` and `sample`:
+/// request_id(), trial_seed(), hparams().
+struct Create { TrialNumber trial = 0; Sample sample; };
+/// This trial has shown enough: end it gracefully, it counts as completed. A held trial ends at once.
+struct Stop { TrialNumber trial = 0; };
+/// This trial waits at a rung: it saves a checkpoint and gives its slots back until Resume or Stop.
+struct Hold { TrialNumber trial = 0; };
+/// A held trial goes on from its checkpoint; so does one that has closed, after Extended or Retried.
+struct Resume { TrialNumber trial = 0; };
+/// The search is over: every trial has closed. All failed → failure; all canceled → cancel; else completed.
+struct Shutdown { bool cancel = false; bool failure = false; std::string reason; };
+using Action = std::variant<Create, Stop, Hold, Resume, Shutdown>;
 
 // ---- events: what the search hears -------------------------------------------------------------------------------
 enum class ExitReason { kCompleted, kErrored, kCanceled, kInvalidHp };
 struct Started {};  ///< the first event of every search
 /// Keyed by (trial, steps): the core delivers each once. NaN is the worst value whichever way is better.
-struct Validated { RequestId request_id; std::int64_t steps_completed = 0; double metric = 0; };
-struct Exited { RequestId request_id; ExitReason reason = ExitReason::kCompleted; };
-using Event = std::variant<Started, Validated, Exited>;
+/// `time`: how far the trial has come, in the unit of max_time (the value of time_metric, or batches).
+struct Validated { TrialNumber trial = 0; std::int64_t steps_completed = 0; double metric = 0; double time = 0; };
+struct Exited { TrialNumber trial = 0; ExitReason reason = ExitReason::kCompleted; };
+/// A user allows more: new totals, not less than the old ones. The search may be over; then it goes on.
+struct Extended { std::optional<std::int64_t> max_trials, max_time; };
+/// A user wants this closed trial, which errored, to run again from its checkpoint. Answered by Resume.
+struct Retried { TrialNumber trial = 0; };
+using Event = std::variant<Started, Validated, Exited, Extended, Retried>;
 
 nlohmann::json to_json(const Event& event);
 Result<Event> event_from_json(const nlohmann::json& json);
 
+RequestId request_id(std::uint32_t experiment_seed, TrialNumber trial);
+std::uint32_t trial_seed(std::uint32_t experiment_seed, TrialNumber trial);
+
 /// What a search method may use while it decides.
-struct MethodContext {
-  Random& random;
-  const expconf::ExperimentConfig& config;
-  /// Samples a full set of hyperparameters (keys in sorted order, at every depth).
-  nlohmann::json sample();
-  Create create();  ///< a new trial with fresh request id, seed and sample
-};
+class MethodContext;
 
 /// One way to search (single, random, grid, …). Total: any sequence of events gives a decision, never an exception.
-class SearchMethod {
- public:
-  virtual ~SearchMethod() = default;
-  virtual std::vector<Action> initial(MethodContext& context) = 0;
-  virtual std::vector<Action> validated(const Validated& event, MethodContext& context) = 0;
-  /// After `reason`; the caller has taken the trial off the live ones.
-  virtual std::vector<Action> exited(const Exited& event, MethodContext& context) = 0;
-  /// 0..1 from the trials' own progress.
-  virtual double progress(const std::map<RequestId, double>& trial_progress) const = 0;
-  virtual nlohmann::json snapshot() const = 0;
-  virtual Status restore(const nlohmann::json& snapshot) = 0;
-};
-/// The method that the config names; kUnimplemented with the names there are.
-Result<std::unique_ptr<SearchMethod>> make_search_method(const expconf::SearcherConfig& config);
+class SearchMethod;
 
 /// A running search: the method plus the bookkeeping every method shares (who was created, who closed and how).
 class Searcher {
@@ -69,21 +67,28 @@ class Searcher {
   /// From a snapshot (of snapshot()); events after it are then given to handle(), whose actions equal the recorded past.
   static Result<Searcher> restore(std::shared_ptr<const expconf::ExperimentConfig> config,
                                   const nlohmann::json& snapshot);
+  Searcher(Searcher&&) noexcept;
+  Searcher& operator=(Searcher&&) noexcept;
+  ~Searcher();
 
-  /// What the search wants next. Total: an event of an unknown or closed trial, or a second Started, changes nothing.
+  /// What the search wants next. Total: an event of an unknown trial, a closed one (but for Retried), or a second
+  /// Started changes nothing. Amortized O(log trials).
   std::vector<Action> handle(const Event& event);
-  /// 0..1; a trial that has closed counts as done whatever it reported.
-  double progress(const std::map<RequestId, double>& trial_progress) const;
+  /// Why handle(Extended) or handle(Retried) would change nothing: kFailedPrecondition or kInvalidArgument for people.
+  Status check(const Event& event) const;
+
+  /// A trial's own progress, 0..1, for progress(); no part of the history. O(1).
+  void set_progress(TrialNumber trial, double progress);
+  /// 0..1; a trial that has closed counts as done whatever it reported. O(1).
+  double progress() const;
+  /// How many trials were created.
+  TrialNumber created() const;
   nlohmann::json snapshot() const;
 
  private:
-  Searcher() = default;
-  std::shared_ptr<const expconf::ExperimentConfig> config_;
-  std::unique_ptr<SearchMethod> method_;
-  Random random_;
-  std::map<RequestId, std::optional<ExitReason>> trials_;  ///< created; with how they closed
-  std::size_t open_ = 0;                                   ///< those of trials_ that have not closed
-  bool shut_down_ = false;
+  struct State;
+  explicit Searcher(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace det::searcher
