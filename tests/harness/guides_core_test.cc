@@ -9,6 +9,7 @@
 #define main core_loop_main
 #include "guides/core_loop.cc"
 #undef main
+#include "guides/core_detached.h"
 #include "guides/core_ranks.h"
 
 namespace {
@@ -65,6 +66,12 @@ TEST_CASE("one process is all ranks") {
   const std::string uuid = store_shards(core, 3, "mine");
   CHECK(det::read_file("checkpoints/" + uuid + "/shard-0").value() == "mine");
   CHECK(core.checkpoint().get_metadata(uuid).at("steps_completed") == 3);
+}
+
+TEST_CASE("outside the cluster a program without its master is told which one it looked for") {
+  ::setenv("DET_MASTER", "127.0.0.1:9", 1);
+  CHECK_THROWS_WITH(begin_anywhere(), Catch::Contains("127.0.0.1:9"));
+  ::unsetenv("DET_MASTER");
 }
 
 }  // namespace

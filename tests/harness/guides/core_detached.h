@@ -1,0 +1,14 @@
+// A program that is not started by a cluster, and is seen by it all the same.
+#pragma once
+
+#include <det/core.h>
+
+#include <utility>
+
+/// On a cluster its trial; anywhere else an experiment of its own at the master.
+inline det::core::Context begin_anywhere() {
+  det::core::Options options;
+  options.detached = det::core::DetachedConfig{
+      .name = "line by hand", .hparams = {{"learning_rate", 0.2}}, .searcher_metric = "slope_error"};
+  return det::core::init(std::move(options));
+}
