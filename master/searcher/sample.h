@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/random.h"
 #include "master/expconf/config.h"
 
 namespace det::searcher {
@@ -13,11 +14,20 @@ namespace det::searcher {
 /// The leaves that vary, in sorted order of their names at every depth: a double for kDouble and kLog (the value, not
 /// the exponent), the integer for kInt, the index into `values` for kCategorical.
 struct Sample {
-  union Value { double real; std::int64_t whole; };
+  union Value {
+    double real;
+    std::int64_t whole;
+  };
   std::vector<Value> values;
 };
 
-/// One value for every hyperparameter, nested ones as objects, constants included.
+/// The hyperparameters that vary, in the order of Sample::values. They point into `space`.
+std::vector<const expconf::Hyperparameter*> leaves(const expconf::HyperparameterMap& space);
+
+/// A uniform draw of one leaf; of a kLog the exponent is uniform.
+Sample::Value draw(const expconf::Hyperparameter& leaf, Random& random);
+
+/// One value for every hyperparameter, nested ones as objects, constants included. `sample` must be of this space.
 nlohmann::json hparams(const expconf::HyperparameterMap& space, const Sample& sample);
 
 }  // namespace det::searcher

@@ -1,82 +1,202 @@
-// Owns the bookkeeping that every search method shares: which trials exist, how they closed, when the search
-// is over.
+// Owns the bookkeeping that every search method shares: which trials exist, how they closed, when the search is over.
 #include "master/searcher/searcher.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "master/searcher/hyperparameters.h"
-#include "master/searcher/single.h"
+#include "master/searcher/state.h"
 
 namespace det::searcher {
+namespace {
 
-nlohmann::json MethodContext::sample() { return searcher::sample(config.hyperparameters, random); }
+/// Streams of the experiment's seed: what a trial is named and seeded with does not move the search's own draws.
+constexpr std::uint64_t kIdStream = 1, kSeedStream = 2;
+constexpr std::int64_t kWholeProgress = 1'000'000;  ///< a trial's progress is kept in parts of a million: exact sums
 
-Create MethodContext::create() {
-  Create create;
-  create.request_id = RequestId(random.uuid());
-  create.trial_seed = static_cast<std::uint32_t>(random.below(1u << 31));
-  create.hparams = sample();
-  return create;
+Result<std::unique_ptr<SearchMethod>> make_method(const expconf::ExperimentConfig& config) {
+  const std::string& name = config.searcher.name;
+  if (name == "single") return make_single(config);
+  if (name == "random") return make_random(config);
+  if (name == "grid") return make_grid(config);
+  if (name == "async_halving" || name == "adaptive_asha") return make_halving(config);
+  return fail(Code::kUnimplemented, "searcher.name: there is no searcher \"" + name +
+                                        "\"; use single, random, grid, async_halving or adaptive_asha");
 }
 
-Result<std::unique_ptr<SearchMethod>> make_search_method(const expconf::SearcherConfig& config) {
-  if (config.name == "single") return std::make_unique<SingleSearch>();
-  return fail(Code::kUnimplemented,
-              "searcher.name: there is no searcher \"" + config.name + "\"; use single");
+TrialState as_state(ExitReason reason) {
+  return static_cast<TrialState>(static_cast<int>(reason) + static_cast<int>(TrialState::kCompleted));
 }
+static_assert(static_cast<int>(TrialState::kInvalidHp) - static_cast<int>(TrialState::kCompleted) ==
+              static_cast<int>(ExitReason::kInvalidHp));
+
+std::string no_trial(TrialNumber trial) { return "this search has no trial number " + std::to_string(trial); }
+
+}  // namespace
+
+RequestId request_id(std::uint32_t experiment_seed, TrialNumber trial) {
+  return RequestId(Random{experiment_seed | kIdStream << 32, 2 * std::uint64_t{trial}}.uuid());
+}
+
+std::uint32_t trial_seed(std::uint32_t experiment_seed, TrialNumber trial) {
+  return static_cast<std::uint32_t>(Random{experiment_seed | kSeedStream << 32, trial}.next() >> 33);
+}
+
+std::int64_t Book::open() const {
+  return count(TrialState::kRunning) + count(TrialState::kStopping) + count(TrialState::kHeld);
+}
+
+void Book::set(TrialNumber trial, TrialState state) {
+  --counts[static_cast<std::size_t>(states[trial])];
+  ++counts[static_cast<std::size_t>(state)];
+  states[trial] = state;
+}
+
+double MethodContext::score(double metric) const {
+  if (std::isnan(metric)) return kWorst;
+  return std::clamp(config_.searcher.smaller_is_better ? metric : -metric, -kWorst, kWorst);
+}
+
+TrialNumber MethodContext::create() { return create(sampler_.next(random_)); }
+
+TrialNumber MethodContext::create(Sample sample) {
+  const auto trial = static_cast<TrialNumber>(book_.states.size());
+  book_.states.push_back(TrialState::kRunning);
+  ++book_.counts[static_cast<std::size_t>(TrialState::kRunning)];
+  sampler_.created(trial, sample);
+  actions_.emplace_back(std::in_place_type<Create>, trial, std::move(sample));
+  return trial;
+}
+
+void MethodContext::stop(TrialNumber trial) {
+  book_.set(trial, TrialState::kStopping);
+  actions_.emplace_back(Stop{trial});
+}
+
+void MethodContext::hold(TrialNumber trial) {
+  book_.set(trial, TrialState::kHeld);
+  actions_.emplace_back(Hold{trial});
+}
+
+void MethodContext::resume(TrialNumber trial) {
+  book_.set(trial, TrialState::kRunning);
+  actions_.emplace_back(Resume{trial});
+}
+
+Searcher::Searcher(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Searcher::Searcher(Searcher&&) noexcept = default;
+Searcher& Searcher::operator=(Searcher&&) noexcept = default;
+Searcher::~Searcher() = default;
 
 Result<Searcher> Searcher::create(std::shared_ptr<const expconf::ExperimentConfig> config) {
-  Searcher searcher;
-  TRY_ASSIGN(searcher.method_, make_search_method(config->searcher));
-  searcher.random_.seed = config->experiment_seed;
-  searcher.config_ = std::move(config);
-  return searcher;
+  auto state = std::make_unique<State>();
+  TRY_ASSIGN(state->method, make_method(*config));
+  state->sampler = config->searcher.sampler == "tpe" ? make_tpe_sampler(config->hyperparameters)
+                                                     : make_random_sampler(config->hyperparameters);
+  state->random.seed = config->experiment_seed;
+  state->book.max_trials = config->searcher.max_trials;
+  state->book.max_time = longest_training(config->searcher);
+  state->config = std::move(config);
+  return Searcher(std::move(state));
+}
+
+/// Hands the event to the method, once the book knows it. Not told: what changes nothing.
+void Searcher::State::tell(const Event& event, MethodContext& context) {
+  if (std::holds_alternative<Started>(event)) {
+    if (!book.states.empty()) return;
+    method->start(context);
+  } else if (auto* validated = std::get_if<Validated>(&event)) {
+    if (validated->trial >= book.states.size()) return;
+    const TrialState now = book.states[validated->trial];
+    if (now == TrialState::kRunning || now == TrialState::kHeld) method->validated(*validated, context);
+  } else if (auto* exited = std::get_if<Exited>(&event)) {
+    if (exited->trial >= book.states.size() || !is_open(book.states[exited->trial])) return;
+    const TrialState before = book.states[exited->trial];
+    // One that was told to stop had shown enough; that it broke on its way out changes nothing.
+    Exited known = *exited;
+    if (before == TrialState::kStopping && known.reason == ExitReason::kErrored) known.reason = ExitReason::kCompleted;
+    book.set(known.trial, as_state(known.reason));
+    set_progress(exited->trial, 0);
+    book.gave_up |= book.count(TrialState::kInvalidHp) > kFreeReplacements + kReplacementsPerTrial * book.valid();
+    method->exited(known, before, context);
+  } else if (auto* extended = std::get_if<Extended>(&event)) {
+    Book before;
+    before.max_trials = book.max_trials;
+    before.max_time = book.max_time;
+    book.max_trials = extended->max_trials.value_or(book.max_trials);
+    book.max_time = extended->max_time.value_or(book.max_time);
+    shut_down = false;
+    method->extended(before, context);
+  } else {
+    const TrialNumber trial = std::get<Retried>(event).trial;
+    shut_down = false;
+    method->retried(trial, context);
+  }
 }
 
 std::vector<Action> Searcher::handle(const Event& event) {
-  if (shut_down_) return {};
-  MethodContext context{random_, *config_};
   std::vector<Action> actions;
-  if (std::holds_alternative<Started>(event)) {
-    if (!trials_.empty()) return {};
-    actions = method_->initial(context);
-  } else if (auto* validated = std::get_if<Validated>(&event)) {
-    auto trial = trials_.find(validated->request_id);
-    if (trial == trials_.end() || trial->second) return {};
-    actions = method_->validated(*validated, context);
-  } else {
-    const auto& exited = std::get<Exited>(event);
-    auto trial = trials_.find(exited.request_id);
-    if (trial == trials_.end() || trial->second) return {};
-    trial->second = exited.reason;
-    --open_;
-    actions = method_->exited(exited, context);
-  }
-  for (const Action& action : actions) {
-    auto* create = std::get_if<Create>(&action);
-    if (create && trials_.emplace(create->request_id, std::nullopt).second) ++open_;
-  }
-  if (open_ == 0) {
-    auto all = [this](ExitReason reason) {
-      return !trials_.empty() && std::all_of(trials_.begin(), trials_.end(),
-                                             [reason](auto& trial) { return trial.second == reason; });
-    };
-    shut_down_ = true;
-    // In place: GCC 12 sees an uninitialized string in the moved-from variant.
-    actions.emplace_back(std::in_place_type<Shutdown>, all(ExitReason::kCanceled), all(ExitReason::kErrored));
-  }
+  const bool asked = std::holds_alternative<Extended>(event) || std::holds_alternative<Retried>(event);
+  if (asked ? !check(event) : state_->shut_down) return actions;
+  Book& book = state_->book;
+  MethodContext context(*state_->config, book, *state_->sampler, state_->random, actions);
+  state_->tell(event, context);
+  if (book.states.empty() || book.open() > 0 || state_->shut_down) return actions;
+  state_->shut_down = true;
+  const std::int64_t valid = book.valid();
+  const std::int64_t errored = book.count(TrialState::kErrored), canceled = book.count(TrialState::kCanceled);
+  std::string reason;
+  if (book.gave_up)
+    reason = std::to_string(book.count(TrialState::kInvalidHp)) + " of " + std::to_string(book.created()) +
+             " trials refused their hyperparameters as invalid; narrow the ranges or mend the check";
+  // In place: GCC 12 sees an uninitialized string in the moved-from variant.
+  actions.emplace_back(std::in_place_type<Shutdown>, canceled > 0 && canceled == valid,
+                       book.gave_up || (errored > 0 && errored == valid), std::move(reason));
   return actions;
 }
 
-double Searcher::progress(const std::map<RequestId, double>& trial_progress) const {
-  std::map<RequestId, double> known;
-  for (const auto& [id, closed] : trials_) {
-    auto reported = trial_progress.find(id);
-    known[id] = closed ? 1 : reported == trial_progress.end() ? 0 : reported->second;
+Status Searcher::check(const Event& event) const {
+  const Book& book = state_->book;
+  if (auto* retried = std::get_if<Retried>(&event)) {
+    if (retried->trial >= book.states.size()) return fail(Code::kInvalidArgument, no_trial(retried->trial));
+    if (book.states[retried->trial] == TrialState::kErrored) return {};
+    return fail(Code::kFailedPrecondition, "trial number " + std::to_string(retried->trial) +
+                                               " did not fail; only trials that ended with an error can be retried");
   }
-  const double progress = method_->progress(known);
-  return std::isnan(progress) ? 0 : std::clamp(progress, 0.0, 1.0);
+  auto* extended = std::get_if<Extended>(&event);
+  if (extended == nullptr) return {};
+  if (book.states.empty()) return fail(Code::kFailedPrecondition, "the search has not started; edit its configuration");
+  const std::int64_t trials = extended->max_trials.value_or(book.max_trials);
+  const std::int64_t time = extended->max_time.value_or(book.max_time);
+  if (trials < book.max_trials)
+    return fail(Code::kInvalidArgument, "max_trials can only grow: it is " + std::to_string(book.max_trials));
+  if (trials > kMostTrials)
+    return fail(Code::kInvalidArgument, "max_trials must be at most " + std::to_string(kMostTrials));
+  if (time < book.max_time || time > kMostTime)
+    return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMostTime) + ": it is " +
+                                            std::to_string(book.max_time));
+  if (extended->max_trials) TRY(state_->method->check_more_trials());
+  if (trials == book.max_trials && time == book.max_time)
+    return fail(Code::kInvalidArgument, "give max_trials or max_time a larger value than it has");
+  return {};
 }
+
+void Searcher::State::set_progress(TrialNumber trial, double progress) {
+  if (trial >= book.states.size()) return;
+  if (this->progress.size() <= trial) this->progress.resize(book.states.size());
+  const double share = std::isnan(progress) || !is_open(book.states[trial]) ? 0 : std::clamp(progress, 0.0, 1.0);
+  const auto parts = static_cast<std::uint32_t>(std::llround(share * kWholeProgress));
+  running += static_cast<std::int64_t>(parts) - static_cast<std::int64_t>(this->progress[trial]);
+  this->progress[trial] = parts;
+}
+
+void Searcher::set_progress(TrialNumber trial, double progress) { state_->set_progress(trial, progress); }
+
+double Searcher::progress() const {
+  if (state_->shut_down) return 1;
+  const double running = static_cast<double>(state_->running) / kWholeProgress;
+  return std::clamp(state_->method->progress(state_->book, running), 0.0, 1.0);
+}
+
+TrialNumber Searcher::created() const { return static_cast<TrialNumber>(state_->book.states.size()); }
 
 }  // namespace det::searcher

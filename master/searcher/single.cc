@@ -1,24 +1,30 @@
-// Owns SingleSearch. It has no state of its own: that its trial exists is the Searcher's bookkeeping.
-#include "master/searcher/single.h"
+// Owns the simplest search: one trial, trained to its end. Ranges among its hyperparameters are sampled once (W34).
+#include "master/searcher/full_training.h"
 
 namespace det::searcher {
+namespace {
 
-std::vector<Action> SingleSearch::initial(MethodContext& context) { return {context.create()}; }
+class SingleSearch final : public FullTraining {
+ public:
+  SingleSearch() : FullTraining(1) {}
+  Status check_more_trials() const override {
+    return fail(Code::kFailedPrecondition,
+                "a single search has one trial; give it more max_time, or create a random search");
+  }
 
-std::vector<Action> SingleSearch::validated(const Validated&, MethodContext&) { return {}; }
+ protected:
+  bool create_next(MethodContext& context) override {
+    if (context.book().created() > 0) return false;
+    context.create();
+    return true;
+  }
+  std::int64_t total(const Book& book) const override { return book.count(TrialState::kInvalidHp) > 0 ? 0 : 1; }
+};
 
-std::vector<Action> SingleSearch::exited(const Exited&, MethodContext&) { return {}; }
+}  // namespace
 
-double SingleSearch::progress(const std::map<RequestId, double>& trial_progress) const {
-  return trial_progress.empty() ? 0 : trial_progress.begin()->second;
-}
-
-nlohmann::json SingleSearch::snapshot() const { return nlohmann::json::object(); }
-
-Status SingleSearch::restore(const nlohmann::json& snapshot) {
-  if (!snapshot.is_object())
-    return fail(Code::kDataLoss, "the stored state of a single search is not an object");
-  return {};
+Result<std::unique_ptr<SearchMethod>> make_single(const expconf::ExperimentConfig&) {
+  return std::make_unique<SingleSearch>();
 }
 
 }  // namespace det::searcher

@@ -1,0 +1,38 @@
+// Owns ASHA by stopping: at each rung a trial goes on at once when it is among the best 1/divisor of those that came
+// so far, else it ends (determined-0.38 §1.6; with W1–W3 mended).
+#include "master/searcher/halving.h"
+
+namespace det::searcher {
+namespace {
+
+class StoppingAsha final : public Halving {
+ public:
+  StoppingAsha(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan) : Halving(config, plan, 1) {}
+
+  void validated(const Validated& event, MethodContext& context) override {
+    Place& place = places_[event.trial];
+    const double score = context.score(event.metric);
+    auto& levels = run_of(event.trial).levels;
+    while (place.entries < levels.size()) {
+      Level& level = levels[place.entries];
+      if (!(event.time >= static_cast<double>(level.length))) return;
+      enter(event.trial, score);
+      context.observe(event.trial, level.length, score);
+      // The first to come goes on whatever it brought; after that the worst never ties with the best (W3).
+      const bool passes = score < kWorst ? level.results.ties_best(score) : level.results.size() == 1;
+      if (place.entries < levels.size() && passes) continue;
+      end(event.trial, context);
+      fill(place.bracket, context);
+      return;
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<SearchMethod> make_stopping_asha(const expconf::ExperimentConfig& config,
+                                                 const std::vector<Bracket>& plan) {
+  return std::make_unique<StoppingAsha>(config, plan);
+}
+
+}  // namespace det::searcher
