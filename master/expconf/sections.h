@@ -13,6 +13,13 @@ Type top_level(const Defaults& defaults);
 
 Type searcher_type();
 Type hyperparameters_type();
+/// The most trials that any search makes.
+constexpr std::int64_t kMostTrials = 100'000;
+/// What a grid asks of the hyperparameters: a count on every range, and no more than kMostTrials points; nothing is
+/// expanded to find out.
+void check_grid(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved);
+/// Warns of ranges that a single trial does not search.
+void check_single(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved);
 Type resources_type();
 Type environment_type();
 Type bind_mounts_type();

@@ -117,8 +117,19 @@ void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
   }
 }
 
+void check_search(Reader& reader, const YamlNode& map, const Json& resolved) {
+  const Json searcher = resolved.value("searcher", Json()), space = resolved.value("hyperparameters", Json());
+  if (!searcher.is_object() || !space.is_object()) return;
+  const YamlNode& node = value_or_map(map, "hyperparameters");
+  const YamlNode empty{.kind = YamlNode::Kind::kMap, .line = node.line, .column = node.column};
+  const YamlNode& at = map.find("hyperparameters") != nullptr ? node : empty;
+  if (searcher["name"] == "grid") check_grid(reader, at, "hyperparameters", space);
+  if (searcher["name"] == "single") check_single(reader, at, "hyperparameters", space);
+}
+
 void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Json& resolved) {
   check_place(reader, map, resolved);
+  check_search(reader, map, resolved);
   check_exact(reader, map, resolved);
   if (!resolved.contains("batches_per_step")) return;
   // The oldest spelling: one step is this many batches, for max_steps and for the reports.

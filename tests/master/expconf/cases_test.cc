@@ -48,6 +48,7 @@ void run(const Case& test) {
   Defaults defaults{.checkpoint_storage = nullptr, .experiment_seed = 99, .name = "given"};
   for (const std::string& flag : test.flags) {
     if (flag == "base") document += "entrypoint: run\nsearcher: {name: single, metric: loss}\n";
+    if (flag == "random") document += "entrypoint: run\nsearcher: {name: random, metric: loss, max_trials: 2}\n";
     if (flag == "entrypoint") document += "entrypoint: run\n";
     if (flag == "storage")
       defaults.checkpoint_storage = {
