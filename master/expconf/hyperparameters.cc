@@ -72,7 +72,7 @@ struct Kind {
 
 const std::vector<Kind>& kinds() {
   constexpr auto kLow = std::numeric_limits<std::int64_t>::min();
-  static const Field count = optional("count", whole(1));
+  static const Field count = optional("count", whole(1), "how many values of it a grid tries");
   static const std::vector<Kind> all{
       {"int",
        Hyperparameter::Type::kInt,
@@ -140,7 +140,7 @@ Json read_map(Reader& reader, const YamlNode& node, const std::string& path, int
   for (const YamlEntry& entry : node.entries) {
     if (!is_good_name(entry.key)) {
       reader.problem(
-          entry.line, entry.column, child(path, entry.key.substr(0, 128)), "E-CFG-RANGE",
+          entry, child(path, entry.key.substr(0, 128)), "E-CFG-RANGE",
           "a hyperparameter's name has 1 to 128 characters, none of them a dot or a control character");
       continue;
     }
@@ -220,7 +220,8 @@ std::int64_t grid_points(const Json& leaf) {
   if (!count.is_number_integer()) return 0;
   const auto points = count.get<std::int64_t>();
   if (leaf["type"] != "int" || leaf["minval"].is_null() || leaf["maxval"].is_null()) return points;
-  const auto width = static_cast<__int128>(leaf["maxval"].get<std::int64_t>()) - leaf["minval"].get<std::int64_t>() + 1;
+  const auto width =
+      static_cast<__int128>(leaf["maxval"].get<std::int64_t>()) - leaf["minval"].get<std::int64_t>() + 1;
   return width < points ? static_cast<std::int64_t>(width) : points;
 }
 
@@ -232,17 +233,19 @@ void check_grid(Reader& reader, const YamlNode& node, const std::string& path, c
   bool searched = false;
   each_leaf(node, path, resolved, [&](const YamlNode& at, const std::string& where, const Json& leaf) {
     if (is_range(leaf) && !leaf.contains("count"))
-      reader.problem(at, child(where, "count"), "E-CFG-MISSING", "is required by a grid: how many values to try");
+      reader.problem(at, child(where, "count"), "E-CFG-MISSING",
+                     "is required by a grid: how many values to try");
     searched |= leaf["type"] != "const";
     trials = std::min(trials * std::max<__int128>(grid_points(leaf), 1), kTooMany);
   });
   if (trials > kMostTrials) {
-    const std::string many = trials == kTooMany ? "10^18 or more" : std::to_string(static_cast<std::int64_t>(trials));
-    reader.problem(node, path, "E-CFG-LIMIT",
-                   "the grid has " + many + " trials, at most " + std::to_string(kMostTrials) + "; lower a count");
+    const std::string many =
+        trials == kTooMany ? "10^18 or more" : std::to_string(static_cast<std::int64_t>(trials));
+    reader.problem(
+        node, path, "E-CFG-LIMIT",
+        "the grid has " + many + " trials, at most " + std::to_string(kMostTrials) + "; lower a count");
   }
-  if (!searched)
-    reader.warn(node, path, "E-CFG-CONFLICT", "the grid has nothing to vary: it is one trial");
+  if (!searched) reader.warn(node, path, "E-CFG-CONFLICT", "the grid has nothing to vary: it is one trial");
 }
 
 void check_single(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved) {
@@ -252,7 +255,7 @@ void check_single(Reader& reader, const YamlNode& node, const std::string& path,
   });
 }
 
-Type hyperparameters_type() { return read_all; }
+Type hyperparameters_type() { return {"map of hyperparameters", read_all}; }
 
 HyperparameterMap load_hyperparameters(const Json& resolved) {
   HyperparameterMap map;

@@ -13,15 +13,20 @@ namespace {
 constexpr std::int64_t kBatchesPerStep = 100;
 
 std::vector<Field> common() {
-  return {required("name", any(), ""),
-          required("metric", text({.min = 1, .max = 256}), "the validation metric that tells good from bad"),
-          defaulted("smaller_is_better", boolean(), true),
-          optional("source_trial_id", whole(1)),
-          optional("source_checkpoint_uuid", text({.min = 1, .max = 64})),
-          optional("max_length", searcher_length_type()),
-          optional("max_steps", whole(1, 1'000'000'000)),
-          optional("time_metric", text({.min = 1, .max = 256})),
-          optional("max_time", whole(1))};
+  return {
+      required("name", Type("single, random, grid, async_halving, adaptive_asha", any()),
+               "which search it is"),
+      required("metric", text({.min = 1, .max = 256}), "the validation metric that tells good from bad"),
+      defaulted("smaller_is_better", boolean(), true, "whether a smaller metric is the better one"),
+      optional("source_trial_id", whole(1), "every trial starts from the newest checkpoint of this trial"),
+      optional("source_checkpoint_uuid", text({.min = 1, .max = 64}),
+               "every trial starts from this checkpoint; not beside source_trial_id"),
+      optional("max_length", searcher_length_type(), "how long a trial trains"),
+      optional("max_steps", whole(1, 1'000'000'000),
+               "max_length as the oldest releases count it: steps of 100 batches, or of batches_per_step"),
+      optional("time_metric", text({.min = 1, .max = 256}),
+               "the validation metric that says how far a trial is, such as batches"),
+      optional("max_time", whole(1), "the longest training of a trial, in units of time_metric")};
 }
 
 Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -31,7 +36,9 @@ Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& pa
                  "at most " + std::to_string(kMostTrials) + " trials, got " + node.text);
   return nullptr;
 }
-Field max_trials() { return required("max_trials", read_max_trials, "how many trials to make"); }
+Field max_trials() {
+  return required("max_trials", {"integer from 1 to 100000", read_max_trials}, "how many trials to make");
+}
 
 void check_common(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   if (resolved.contains("source_trial_id") && resolved.contains("source_checkpoint_uuid"))
@@ -75,8 +82,8 @@ void check_lowest_rung(Reader& reader, const YamlNode& at, const std::string& pa
   if (most.get<double>() / std::pow(divisor.get<double>(), static_cast<double>(rungs - 1)) >= 1) return;
   reader.problem(at, path, "E-CFG-CONFLICT",
                  std::string("rung lengths below 1: ") + source + " " + most.dump() + " divided " +
-                     std::to_string(rungs - 1) + " times by " + divisor.dump() + "; use fewer rungs or raise " +
-                     source);
+                     std::to_string(rungs - 1) + " times by " + divisor.dump() +
+                     "; use fewer rungs or raise " + source);
 }
 
 void check_rungs(Reader& reader, const YamlNode& map, const std::string& path, const Json& resolved,
@@ -128,11 +135,18 @@ struct Kind {
 };
 
 const std::vector<Kind>& kinds() {
-  static const Field divisor = defaulted("divisor", real(1, false), 4);
-  static const Field stop_once = optional("stop_once", boolean());
-  static const Field concurrency = defaulted("max_concurrent_trials", whole(0, kMostTrials), 16);
-  static const Field sampler = defaulted("sampler", choice({"random", "tpe"}), "random");
-  static const Field rung_policy = defaulted("rung_policy", choice({"stop", "promote"}), "stop");
+  static const Field divisor =
+      defaulted("divisor", real(1, false), 4, "one trial in so many goes on from a rung to the next");
+  static const Field stop_once =
+      optional("stop_once", boolean(), "accepted, without effect: see rung_policy");
+  static const Field concurrency = defaulted("max_concurrent_trials", whole(0, kMostTrials), 16,
+                                             "how many trials may run at a time; 0 is no limit");
+  static const Field sampler =
+      defaulted("sampler", choice({"random", "tpe"}), "random",
+                "where new trials come from: at random, or from a model of those that are known");
+  static const Field rung_policy = defaulted("rung_policy", choice({"stop", "promote"}), "stop",
+                                             "what a trial meets at a rung: it goes on or is stopped for "
+                                             "good, or it waits and may be promoted later");
   static const std::vector<Kind> all{
       {"single", {}, check_common},
       {"random", {max_trials(), concurrency, sampler}, check_common},
@@ -143,9 +157,13 @@ const std::vector<Kind>& kinds() {
        check_async_halving},
       {"adaptive_asha",
        {max_trials(), concurrency, divisor, stop_once,
-        defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard"),
-        defaulted("max_rungs", whole(1, 100), 5),
-        defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array()), rung_policy, sampler},
+        defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard",
+                  "how many brackets there are: aggressive has one, which stops most; conservative has one "
+                  "that stops none"),
+        defaulted("max_rungs", whole(1, 100), 5, "the most rungs of a bracket"),
+        defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array(),
+                  "the rungs of each bracket; empty: by mode"),
+        rung_policy, sampler},
        check_adaptive},
   };
   return all;
@@ -184,6 +202,19 @@ void refuse_name(Reader& reader, const YamlNode& name, const std::string& path) 
   reader.problem(name, path, "E-CFG-ENUM", "must be one of " + join(all, ", ") + ", " + found(name) + meant);
 }
 
+/// Those of every search, each once.
+std::vector<Field> all_fields() {
+  std::vector<Field> fields = common();
+  for (const Kind& kind : kinds()) {
+    for (const Field& own : kind.fields) {
+      const bool known = std::any_of(fields.begin(), fields.end(),
+                                     [&](const Field& field) { return field.name == own.name; });
+      if (!known) fields.push_back(own);
+    }
+  }
+  return fields;
+}
+
 Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path) {
   if (!node.is_map()) return wrong_type(reader, node, path, "a map");
   const YamlNode* name = node.find("name");
@@ -197,6 +228,8 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
     return table(std::move(fields), kind.check,
                  [&](const std::string& field) { return belongs_to(field, kind.name); })(reader, node, path);
   }
+  if ((name == nullptr || name->is_null()) && reader.partial())
+    return table(all_fields())(reader, node, path);
   if (name == nullptr || name->is_null()) {
     reader.problem(node, name_path, "E-CFG-MISSING", "is required: " + join(names_of_kinds(), ", "));
   } else {
@@ -210,6 +243,6 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
 
 }  // namespace
 
-Type searcher_type() { return read_searcher; }
+Type searcher_type() { return {"map", read_searcher, all_fields()}; }
 
 }  // namespace det::expconf

@@ -133,44 +133,4 @@ TEST_CASE("at most 20 problems are told") {
   CHECK(parsed.error().problems.size() == 20);
 }
 
-TEST_CASE("C54, C60: too many values and too many hyperparameters are refused") {
-  const std::string rest = "entrypoint: a\nsearcher: {name: single, metric: m}\n";
-  std::string many = "hyperparameters:\n";
-  for (int i = 0; i < 1001; ++i) many += "  h" + std::to_string(i) + ": 1\n";
-  const auto parsed = parse(many + rest, "t.yaml", {});
-  REQUIRE(!parsed);
-  CHECK(parsed.error().problems.front().code == "E-CFG-LIMIT");
-  CHECK(parsed.error().problems.front().path == "hyperparameters");
-}
-
-TEST_CASE("C17, C20, C58: texts that are too long are refused") {
-  const auto problem_of = [](const std::string& text) {
-    const auto parsed = parse(text + "searcher: {name: single, metric: m}\n", "t.yaml", {});
-    REQUIRE(!parsed);
-    return parsed.error().problems.front().path + " " + parsed.error().problems.front().code;
-  };
-  CHECK(problem_of("entrypoint: " + std::string(65536, 'x') + "\n") == "entrypoint E-CFG-RANGE");
-  CHECK(problem_of("entrypoint: a\nname: " + std::string(10'000, 'x') + "\n") == "name E-CFG-RANGE");
-  CHECK(problem_of("entrypoint: a\nhyperparameters: {? " + std::string(300, 'x') + " : 1}\n") ==
-        "hyperparameters." + std::string(128, 'x') + " E-CFG-RANGE");
-}
-
-TEST_CASE("C07, C10, C11, C12: documents that cost too much or are no text are refused") {
-  const auto code_of = [](const std::string& text) {
-    const auto parsed = parse(text, "t.yaml", {});
-    return parsed ? "accepted" : parsed.error().problems.front().code;
-  };
-  std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
-  for (char c = 'b'; c < 'i'; ++c) {
-    bomb += std::string(1, c) + ": &" + c + " [";
-    for (int i = 0; i < 8; ++i) bomb += std::string(i == 0 ? "*" : ", *") + static_cast<char>(c - 1);
-    bomb += "]\n";
-  }
-  CHECK(code_of(bomb) == "E-YAML-ALIAS");
-  CHECK(code_of("a: " + std::string(33, '[') + std::string(33, ']')) == "E-YAML-LIMIT");
-  CHECK(code_of("a: " + std::string(257 * 1024, 'x')) == "E-YAML-LIMIT");
-  CHECK(code_of("a: \xFF\n") == "E-YAML-ENCODING");
-  CHECK(code_of(std::string("a: b\0c\n", 7)) == "E-YAML-ENCODING");
-}
-
 }  // namespace det::expconf::test
