@@ -3,7 +3,9 @@
 namespace det::db {
 namespace {
 
-auto no_template(const std::string& name) { return fail(Code::kNotFound, "template \"" + name + "\" not found"); }
+auto no_template(const std::string& name) {
+  return fail(Code::kNotFound, "template \"" + name + "\" not found");
+}
 
 }  // namespace
 
@@ -38,10 +40,11 @@ Result<TemplateRow> get_template(Pool& pool, const std::string& name) {
 }
 
 Status set_template(Pool& pool, const TemplateRow& row, bool replace) {
-  TRY_ASSIGN(const Rows made, pool.query("INSERT INTO templates (name, text) VALUES ($1, $2) ON CONFLICT (name)"
-                                         " DO UPDATE SET text = excluded.text, changed = now() WHERE $3"
-                                         " RETURNING name",
-                                         row.name, row.text, replace));
+  TRY_ASSIGN(const Rows made,
+             pool.query("INSERT INTO templates (name, text) VALUES ($1, $2) ON CONFLICT (name)"
+                        " DO UPDATE SET text = excluded.text, changed = now() WHERE $3"
+                        " RETURNING name",
+                        row.name, row.text, replace));
   if (made.empty())
     return fail(Code::kAlreadyExists, "template \"" + row.name + "\" exists already; replace it with PUT");
   return {};
@@ -60,9 +63,10 @@ Result<std::string> get_config_policies(Pool& pool, const std::string& workload)
 }
 
 Status set_config_policies(Pool& pool, const std::string& workload, const std::string& text, UserId by) {
-  TRY(pool.query("INSERT INTO config_policies (workload, text, set_by) VALUES ($1, $2, $3) ON CONFLICT (workload)"
-                 " DO UPDATE SET text = excluded.text, set_by = excluded.set_by, changed = now()",
-                 workload, text, by));
+  TRY(pool.query(
+      "INSERT INTO config_policies (workload, text, set_by) VALUES ($1, $2, $3) ON CONFLICT (workload)"
+      " DO UPDATE SET text = excluded.text, set_by = excluded.set_by, changed = now()",
+      workload, text, by));
   return {};
 }
 

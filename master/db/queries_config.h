@@ -1,5 +1,5 @@
-// Owns the partial configurations that the cluster keeps: templates and config policies, as the YAML that somebody
-// wrote. What it means is expconf's.
+// Owns the partial configurations that the cluster keeps: templates and config policies, as the YAML that
+// somebody wrote. What it means is expconf's.
 #pragma once
 
 #include "master/db/queries.h"
