@@ -35,6 +35,7 @@ struct YamlNode {
   double number = 0;  ///< also set for kInt
   std::vector<YamlNode> items;
   std::vector<YamlEntry> entries;  ///< in the order written; keys are unique
+  int source = 0;                  ///< of several documents that were put together: which one it is from
 
   bool is_map() const { return kind == Kind::kMap; }
   bool is_list() const { return kind == Kind::kList; }

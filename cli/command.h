@@ -33,6 +33,8 @@ Command checkpoint_command();
 Command agent_command();
 Command slot_command();
 Command master_command();
+Command template_command();
+Command config_policies_command();
 Command user_command();
 Command version_command();
 Command completion_command();

@@ -4,9 +4,10 @@
 namespace det::cli {
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> table{experiment_command(), trial_command(),   checkpoint_command(),
-                                          agent_command(),      slot_command(),    master_command(),
-                                          user_command(),       version_command(), completion_command()};
+  static const std::vector<Command> table{
+      experiment_command(), trial_command(),   checkpoint_command(), agent_command(),
+      slot_command(),       master_command(),  template_command(),   config_policies_command(),
+      user_command(),       version_command(), completion_command()};
   return table;
 }
 

@@ -60,6 +60,7 @@ Result<Context> pack_context(const std::string& directory, const std::vector<std
   for (const ArchiveEntry& entry : entries) {
     if (entry.directory) continue;
     ++context.file_count;
+    context.files.push_back(entry.path);
     context.content_bytes += static_cast<std::int64_t>(entry.content.size());
   }
   TRY_ASSIGN(context.bytes, pack_entries(std::move(entries)));

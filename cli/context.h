@@ -11,6 +11,7 @@ namespace det::cli {
 
 struct Context {
   std::string bytes;  ///< tar.gz
+  std::vector<std::string> files;  ///< their paths
   std::int64_t file_count = 0, content_bytes = 0;
 };
 

@@ -147,6 +147,13 @@ std::string problem_lines(const std::vector<Problem>& problems) {
   return text;
 }
 
+std::string printable_lines(const std::string& text) {
+  std::string out;
+  const std::string_view body = std::string_view(text).substr(0, text.find_last_not_of('\n') + 1);
+  for (const std::string& line : split(body, '\n')) out += printable(line) + "\n";
+  return out;
+}
+
 std::string time_text(const google::protobuf::Timestamp& time, bool is_set) {
   if (!is_set) return "N/A";
   const std::time_t seconds = time.seconds();

@@ -56,6 +56,8 @@ Result<Json> list_to_json(const Messages& messages) {
 std::string problem_lines(const std::vector<Problem>& problems);
 /// Control characters escaped: one line, no tricks with the terminal.
 std::string printable(const std::string& text);
+/// The same for a text of several lines: they stay, and the last one ends.
+std::string printable_lines(const std::string& text);
 
 std::string time_text(const google::protobuf::Timestamp& time,
                       bool is_set);       ///< "2022-03-02 02:15:18+0000", "N/A"

@@ -125,6 +125,9 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .cluster_secret = cluster.secret,
                        .master_id = uuid4(),
                        .checkpoint_storage = config.checkpoint_storage,
+                       .task_container_defaults = config.task_container_defaults,
+                       .launch_error = config.launch_error,
+                       .allowed_host_paths = config.allowed_host_paths,
                        .default_pool = config.default_pool,
                        .heartbeat = config.heartbeat,
                        .agent_lease = config.agent_lease,
@@ -272,6 +275,9 @@ int run(int argc, char** argv) {
   Status status;
   if (::sodium_init() < 0) status = fail(Code::kInternal, "libsodium does not start");
   if (status) status = init_log(config->log);
+  if (status) {
+    for (const Problem& warning : config->warnings) log::warn(warning.message, {{"key", warning.path}});
+  }
   if (status) status = serve(*config, signals);
   if (status) return 0;
   std::fprintf(stderr, "det-master: %s\n", status.error().message.c_str());

@@ -16,6 +16,8 @@
 #include "det/v1/experiment.pb.h"
 #include "det/v1/harness.pb.h"
 #include "det/v1/log.pb.h"
+#include "det/v1/policy.pb.h"
+#include "det/v1/template.pb.h"
 #include "det/v1/trial.pb.h"
 
 namespace det::api {
@@ -51,6 +53,14 @@ const std::map<std::string_view, Requirement>& table() {
       {"/det.v1.CheckpointService/GetCheckpoint", R::kUser},
       {"/det.v1.CheckpointService/DownloadCheckpoint", R::kUser},
       {"/det.v1.LogService/TrialLogs", R::kUser},
+      {"/det.v1.TemplateService/GetTemplates", R::kUser},
+      {"/det.v1.TemplateService/GetTemplate", R::kUser},
+      {"/det.v1.TemplateService/PostTemplate", R::kUser},
+      {"/det.v1.TemplateService/PutTemplate", R::kUser},
+      {"/det.v1.TemplateService/DeleteTemplate", R::kUser},
+      {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", R::kUser},
+      {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies", R::kAdmin},
+      {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", R::kAdmin},
       {"/det.v1.HarnessService/Session", R::kAllocation},
       {"/det.v1.AgentService/Link", R::kLoopbackAgent},
       {"/det.v1.AgentService/GetContext", R::kLoopbackAgent},
@@ -128,6 +138,7 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
       }
       return caller;
     case Requirement::kUser:
+    case Requirement::kAdmin:
       break;
   }
   if (caller.credentials.user_token.empty()) return fail(Code::kUnauthenticated, "not logged in");
@@ -138,6 +149,9 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
   }
   if (!session) return tl::unexpected(session.error());
   caller.user = std::move(session->user);
+  if (*needed == Requirement::kAdmin && !caller.user.admin) {
+    return fail(Code::kPermissionDenied, "this is for admins; user " + caller.user.name + " is none");
+  }
   return caller;
 }
 
@@ -161,6 +175,8 @@ std::vector<const google::protobuf::ServiceDescriptor*> services() {
       v1::GetTrialRequest::descriptor()->file()->service(0),
       v1::GetCheckpointRequest::descriptor()->file()->service(0),
       v1::TrialLogsRequest::descriptor()->file()->service(0),
+      v1::GetTemplatesRequest::descriptor()->file()->service(0),
+      v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
   };

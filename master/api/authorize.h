@@ -22,6 +22,7 @@ namespace det::api {
 enum class Requirement {
   kNobody,      ///< anyone who can connect
   kUser,        ///< a valid session
+  kAdmin,       ///< a valid session of an admin
   kAllocation,  ///< the token of the allocation the call names, or of its trial's owner when that runs outside the
                 ///< cluster (both checked where the ids are known)
   kLoopbackAgent,  ///< an agent on this machine (join tokens come with remote agents)
@@ -44,12 +45,12 @@ std::string peer_address(std::string_view peer);
 bool is_loopback(std::string_view address);
 
 struct Caller {
-  db::User user;           ///< of kUser
-  std::string token_hash;  ///< of kUser: names the session
+  db::User user;           ///< of kUser and kAdmin
+  std::string token_hash;  ///< likewise: names the session
   Credentials credentials;
 };
-/// kUnauthenticated without valid credentials, kPermissionDenied for an agent from elsewhere or an unknown
-/// method. Asks the database for kUser.
+/// kUnauthenticated without valid credentials, kPermissionDenied for an agent from elsewhere, for a user who
+/// is no admin, or an unknown method. Asks the database for kUser and kAdmin.
 Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool);
 
 /// What the database keeps of a session token.

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -21,6 +22,9 @@ struct Settings {
   std::string cluster_secret;  ///< signs allocation tokens; never leaves the process
   std::string master_id;       ///< uuid of this process
   Json checkpoint_storage;     ///< default of experiments that name none
+  Json task_container_defaults;  ///< likewise of what they run in, in the form of their configuration
+  bool launch_error = true;      ///< refuse what no agent could ever run
+  std::vector<std::string> allowed_host_paths;  ///< that experiments may mount; empty: any
   std::string default_pool = "default";
   Duration heartbeat = std::chrono::seconds(10);
   Duration agent_lease = std::chrono::minutes(10);

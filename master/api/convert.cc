@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/yaml.h"
 
 namespace det::api {
 
@@ -35,6 +36,19 @@ void json_to_struct(std::string_view json, pb::Struct* out) {
 }
 
 void to_struct(const Json& json, pb::Struct* out) { json_to_struct(dump_json(json), out); }
+
+void yaml_to_struct(std::string_view yaml, pb::Struct* out) {
+  out->Clear();
+  const auto root = parse_yaml(yaml, "");
+  if (root && root->is_map()) to_struct(det::to_json(*root), out);
+}
+
+Json from_struct(const pb::Struct& value) {
+  std::string text;
+  if (!pb::util::MessageToJsonString(value, &text).ok()) return Json::object();
+  auto json = parse_json(text);
+  return json ? std::move(*json) : Json::object();
+}
 
 v1::State to_proto(core::State state) {
   switch (state) {

@@ -39,6 +39,9 @@ WallTime from_proto(const google::protobuf::Timestamp& time);
 /// string "NaN".
 void json_to_struct(std::string_view json, google::protobuf::Struct* out);
 void to_struct(const Json& json, google::protobuf::Struct* out);
+/// The map of a YAML document; what is no map gives an empty struct.
+void yaml_to_struct(std::string_view yaml, google::protobuf::Struct* out);
+Json from_struct(const google::protobuf::Struct& value);
 /// `live` shows instead of an active state how far its furthest allocation is; none of them is "queued".
 v1::State to_proto(core::State state, const std::optional<core::AllocationState>& live);
 v1::State to_proto(core::State state);

@@ -9,7 +9,11 @@
 #include "base/text.h"
 #include "master/api/convert.h"
 #include "master/api/experiment.h"
+#include "master/api/facts.h"
+#include "master/api/policy.h"
+#include "master/db/queries_config.h"
 #include "master/db/queries_model.h"
+#include "master/expconf/entrypoint.h"
 #include "master/expconf/parse.h"
 
 namespace det::api {
@@ -58,25 +62,26 @@ Result<ContextArchive> context_of(const v1::CreateExperimentRequest& request,
   return result;
 }
 
-/// "module:Class" needs module.cpp in the context.
-Status check_entrypoint(const expconf::ExperimentConfig& config, const ContextArchive& context,
-                        const std::string& file) {
-  const auto trial_class = config.trial_class();
-  if (!trial_class) return {};
-  std::string source = trial_class->first;
-  std::replace(source.begin(), source.end(), '.', '/');
-  source += ".cpp";
+std::vector<std::string> paths_of(const ContextArchive& context) {
+  std::vector<std::string> paths;
   for (const ArchiveItem& item : context.items) {
-    if (item.path == source && !item.directory) return {};
+    if (!item.directory) paths.push_back(item.path);
   }
+  return paths;
+}
+
+Result<expconf::Document> template_of(const Context& context, const std::string& name) {
+  auto found = db::get_template(context.pool, name);
+  if (found) return expconf::Document{"template \"" + name + "\"", std::move(found->text)};
+  if (found.error().code != Code::kNotFound) return tl::unexpected(found.error());
+  TRY_ASSIGN(const auto all, db::list_templates(context.pool, "", {}));
+  std::vector<std::string> names;
+  for (const db::TemplateRow& row : all.rows) names.push_back(row.name);
   return fail(
-      {Problem{.code = "E-CTX-ENTRYPOINT",
-               .path = "entrypoint",
-               .message = source +
-                          " is not in the context; add it to the model directory, or name the file that "
-                          "holds " +
-                          trial_class->second,
-               .file = file}});
+      {Problem{.code = "E-CFG-REF",
+               .path = "template",
+               .message = "there is no template \"" + make_utf8(name) + "\"" + did_you_mean(name, names),
+               .file = "command line"}});
 }
 
 Result<expconf::Parsed> parse_config(const Context& context, const v1::CreateExperimentRequest& request) {
@@ -84,16 +89,20 @@ Result<expconf::Parsed> parse_config(const Context& context, const v1::CreateExp
       request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
   expconf::Defaults defaults;
   defaults.checkpoint_storage = context.settings.checkpoint_storage;
+  defaults.task_container_defaults = context.settings.task_container_defaults;
   defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
   defaults.name = random_name();
-  return expconf::parse(request.config(), file, defaults);
+  TRY_ASSIGN(std::string policies, db::get_config_policies(context.pool, kExperimentWorkload));
+  if (!policies.empty()) defaults.policies = expconf::Document{"config policy", std::move(policies)};
+  if (!request.template_().empty()) {
+    TRY_ASSIGN(defaults.template_, template_of(context, request.template_()));
+  }
+  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context));
+  if (request.unmanaged()) facts.pools.clear();  // it takes no slots of ours
+  return expconf::parse(request.config(), file, defaults, {}, &facts);
 }
 
 Status check_request(const Context& context, const v1::CreateExperimentRequest& request) {
-  if (!request.template_().empty()) {
-    return fail(Code::kUnimplemented,
-                "template: this release has no templates; put its keys into the configuration");
-  }
   // One project exists until projects have their issue.
   if (request.project_id() != 0 && request.project_id() != 1) {
     return fail(Code::kNotFound, "project " + std::to_string(request.project_id()) + " not found");
@@ -145,7 +154,8 @@ Status create_experiment(const Context& context, const Caller& caller,
   }
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, request));
   TRY_ASSIGN(const ContextArchive files, context_of(request, std::move(archive)));
-  if (!request.unmanaged()) TRY(check_entrypoint(parsed.config, files, request.config_name()));
+  if (!request.unmanaged())
+    TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
   if (request.validate_only()) {
     to_struct(parsed.config.resolved, response->mutable_config());

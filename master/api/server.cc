@@ -13,6 +13,8 @@
 #include "master/api/experiment.h"
 #include "master/api/harness_session.h"
 #include "master/api/log.h"
+#include "master/api/policy.h"
+#include "master/api/template.h"
 #include "master/api/trial.h"
 
 namespace det::api {
@@ -52,6 +54,8 @@ struct Server::Parts {
         trial(c),
         checkpoint(c),
         log(c),
+        templates(c),
+        policies(c),
         harness(c),
         agent(c) {}
 
@@ -62,6 +66,8 @@ struct Server::Parts {
   TrialService trial;
   CheckpointService checkpoint;
   LogService log;
+  TemplateService templates;
+  ConfigPolicyService policies;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -77,6 +83,8 @@ struct Server::Parts {
     builder.RegisterService(&trial);
     builder.RegisterService(&checkpoint);
     builder.RegisterService(&log);
+    builder.RegisterService(&templates);
+    builder.RegisterService(&policies);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }

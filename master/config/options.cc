@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/text.h"
+#include "master/expconf/parse.h"
 
 namespace det {
 namespace {
@@ -57,6 +59,45 @@ void check_timers(const MasterConfig& config, Checker& checker) {
   }
 }
 
+/// What a list of directories in the file says.
+std::vector<std::string> read_directories(const YamlNode& tree, const std::string& key, Checker& checker) {
+  std::vector<std::string> directories;
+  if (!tree.is_list()) checker.add(key, "must be a list of absolute directories");
+  for (const YamlNode& item : tree.items) {
+    if (item.kind == YamlNode::Kind::kString && item.text.starts_with('/')) {
+      directories.push_back(item.text);
+    } else {
+      checker.add(key, "must be a list of absolute directories");
+    }
+  }
+  return directories;
+}
+
+/// What experiments have that do not say it, and what they may ask for.
+void read_experiment_defaults(const Options& options, MasterConfig& config, Checker& checker) {
+  config.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", config.data_dir + "/checkpoints"}};
+  if (const YamlNode* tree = options.tree("checkpoint_storage")) {
+    config.checkpoint_storage = to_json(*tree);
+    const auto checked =
+        expconf::check_part(to_yaml({{"checkpoint_storage", config.checkpoint_storage}}), "");
+    if (!checked) {
+      for (const Problem& problem : checked.error().problems) checker.add(problem.path, problem.message);
+    }
+  }
+  if (const YamlNode* tree = options.tree("task_container_defaults")) {
+    auto defaults = expconf::read_task_defaults(*tree);
+    if (defaults) {
+      config.task_container_defaults = std::move(defaults->config);
+      config.warnings = std::move(defaults->warnings);
+    } else {
+      for (const Problem& problem : defaults.error().problems) checker.add(problem.path, problem.message);
+    }
+  }
+  config.launch_error = options.boolean("launch_error");
+  if (const YamlNode* tree = options.tree("allowed_host_paths"))
+    config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
+}
+
 }  // namespace
 
 const OptionTable& master_options() {
@@ -90,6 +131,17 @@ const OptionTable& master_options() {
            "Where experiments keep checkpoints that say nothing else, as in an experiment's configuration; "
            "absent means "
            "shared_fs at DATA_DIR/checkpoints."},
+          {"task_container_defaults", Kind::kTree, "",
+           "What experiments have that do not say it themselves: image, environment_variables, "
+           "registry_auth, "
+           "force_pull_image, add_capabilities, drop_capabilities, devices, shm_size_bytes, bind_mounts, "
+           "log_policies, preemption_timeout."},
+          {"launch_error", Kind::kBool, "true",
+           "Refuse an experiment whose trials no agent could ever run; false lets it wait, with a warning."},
+          {"allowed_host_paths", Kind::kTree, "",
+           "Directories of agents that experiments may mount or keep checkpoints in, and all below; absent "
+           "means "
+           "any."},
           {"heartbeat", Kind::kDuration, "10s",
            "How often agents say that they live; three missed end the connection."},
           {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
@@ -100,7 +152,8 @@ const OptionTable& master_options() {
            "others."},
           {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
           {"unmanaged_limit", Kind::kDuration, "5m",
-           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as often."},
+           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as "
+           "often."},
           {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
           {"connections", Kind::kInt, "2000", "Most connections at a time."},
           {"connections_per_address", Kind::kInt, "64",
@@ -142,11 +195,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.cluster_name = options.text("cluster_name");
   config.default_pool = options.text("default_resource_pool");
   if (config.default_pool.empty()) checker.add("default_resource_pool", "must not be empty");
-  if (const YamlNode* tree = options.tree("checkpoint_storage")) {
-    config.checkpoint_storage = to_json(*tree);
-  } else {
-    config.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", config.data_dir + "/checkpoints"}};
-  }
+  read_experiment_defaults(options, config, checker);
   config.heartbeat = options.duration("heartbeat");
   config.agent_lease = options.duration("agent_lease");
   config.agent_kill_grace = options.duration("agent_kill_grace");

@@ -23,7 +23,11 @@ struct MasterConfig {
   std::string webui_dir;
   std::string cluster_name;
   std::string default_pool;
-  Json checkpoint_storage;  ///< default of experiments
+  Json checkpoint_storage;       ///< default of experiments
+  Json task_container_defaults;  ///< likewise, in the form of their configuration
+  bool launch_error = true;
+  std::vector<std::string> allowed_host_paths;
+  std::vector<Problem> warnings;  ///< what was read and does nothing
   LogOptions log;
   Duration agent_lease{}, agent_kill_grace{}, agent_margin{}, kill_repeat{}, heartbeat{}, session_lifetime{};
   Duration unmanaged_limit{};

@@ -231,3 +231,18 @@ CREATE TABLE log_positions (
     allocation_id text PRIMARY KEY,
     next_line     bigint NOT NULL
 );
+
+-- Named partial configurations, as YAML. Written by queries_config.
+CREATE TABLE templates (
+    name    text PRIMARY KEY,
+    text    text NOT NULL,
+    changed timestamptz NOT NULL DEFAULT now()
+);
+
+-- What the admin fixes and limits, a row for each kind of workload, as YAML. Written by queries_config.
+CREATE TABLE config_policies (
+    workload text PRIMARY KEY,
+    text     text NOT NULL,
+    set_by   bigint NOT NULL REFERENCES users,
+    changed  timestamptz NOT NULL DEFAULT now()
+);

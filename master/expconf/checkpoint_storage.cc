@@ -1,18 +1,21 @@
-// Owns the section `checkpoint_storage`: where checkpoints live and how many are kept; merged with the
-// master's.
+// Owns the section `checkpoint_storage`: where checkpoints live and how many are kept.
+#include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
-#include "master/expconf/node.h"
 #include "master/expconf/sections.h"
 
 namespace det::expconf {
 namespace {
 
+constexpr const char* kWhich =
+    "shared_fs: a directory that all agents share; directory: one that the task sees";
+
 std::vector<Field> with_common(std::vector<Field> fields) {
-  fields.push_back(defaulted("save_experiment_best", whole(0, 1'000'000), 0));
-  fields.push_back(defaulted("save_trial_best", whole(0, 1'000'000), 1));
-  fields.push_back(defaulted("save_trial_latest", whole(0, 1'000'000), 1));
+  const Type count = whole(0, 1'000'000);
+  fields.push_back(defaulted("save_experiment_best", count, 0, "how many of the experiment's best are kept"));
+  fields.push_back(defaulted("save_trial_best", count, 1, "how many of each trial's best are kept"));
+  fields.push_back(defaulted("save_trial_latest", count, 1, "how many of each trial's newest are kept"));
   return fields;
 }
 
@@ -45,13 +48,14 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       {"shared_fs",
        table(with_common(
-                 {required("type", choice({"shared_fs"}), "shared_fs"),
+                 {required("type", choice({"shared_fs"}), kWhich),
                   required("host_path", absolute_path(), "the absolute directory that all agents share"),
-                  optional("storage_path", text({.min = 1})), defaulted("propagation", text(), "rprivate"),
-                  optional("container_path", text()), optional("checkpoint_path", text()),
-                  optional("tensorboard_path", text())}),
+                  optional("storage_path", text({.min = 1}), "below host_path: where in it"),
+                  defaulted("propagation", text(), "rprivate", "of the mount in a container"),
+                  idle("container_path", text()), idle("checkpoint_path", text()),
+                  idle("tensorboard_path", text())}),
              check_shared_fs)},
-      {"directory", table(with_common({required("type", choice({"directory"}), "directory"),
+      {"directory", table(with_common({required("type", choice({"directory"}), kWhich),
                                        required("container_path", absolute_path(),
                                                 "the absolute directory checkpoints go to")}),
                           check_kept)}};
@@ -59,20 +63,6 @@ const std::vector<Kind>& kinds() {
 }
 /// Storages of upstream that are not here yet.
 bool is_later(const std::string& name) { return name == "s3" || name == "gcs" || name == "azure"; }
-
-/// The user's map with what only the master's says. Where the types differ only the save_* are common.
-YamlNode merge(const YamlNode& user, const Json& master) {
-  YamlNode merged = user;
-  const YamlNode* type = user.find("type");
-  const bool same = type == nullptr || type->is_null() || master.value("type", Json()) == type->text;
-  for (const auto& [key, value] : master.items()) {
-    const YamlNode* given = user.find(key);
-    if ((given != nullptr && !given->is_null()) || !(same || key.starts_with("save_"))) continue;
-    std::erase_if(merged.entries, [&](const YamlEntry& entry) { return entry.key == key; });
-    merged.entries.push_back({key, user.line, user.column, node_from_json(value, user.line, user.column)});
-  }
-  return merged;
-}
 
 void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) {
   std::vector<std::string> names;
@@ -84,12 +74,25 @@ void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) 
   reader.problem(node, path, "E-CFG-ENUM", why);
 }
 
-Json read_storage(Reader& reader, const YamlNode& user, const std::string& path, const Json& master) {
-  if (!user.is_map()) return wrong_type(reader, user, path, "a map");
-  const YamlNode node = master.is_object() ? merge(user, master) : user;
+/// Those of every kind, each once.
+std::vector<Field> all_fields() {
+  std::vector<Field> fields;
+  for (const Kind& kind : kinds()) {
+    for (const Field& own : kind.type.fields()) {
+      const bool known = std::any_of(fields.begin(), fields.end(),
+                                     [&](const Field& field) { return field.name == own.name; });
+      if (!known) fields.push_back(own);
+    }
+  }
+  return fields;
+}
+
+Json read_storage(Reader& reader, const YamlNode& node, const std::string& path) {
+  if (!node.is_map()) return wrong_type(reader, node, path, "a map");
   const YamlNode* type = node.find("type");
   if (type == nullptr || type->is_null()) {
     if (node.entries.empty()) return nullptr;  // the master decides later
+    if (reader.partial()) return table(all_fields())(reader, node, path);
     reader.problem(node, child(path, "type"), "E-CFG-MISSING", "is required: shared_fs or directory");
     return nullptr;
   }
@@ -104,10 +107,6 @@ Json read_storage(Reader& reader, const YamlNode& user, const std::string& path,
 
 }  // namespace
 
-Type checkpoint_storage_type(const Json& master_default) {
-  return [master_default](Reader& reader, const YamlNode& node, const std::string& path) {
-    return read_storage(reader, node, path, master_default);
-  };
-}
+Type checkpoint_storage_type() { return {"map", read_storage, all_fields()}; }
 
 }  // namespace det::expconf

@@ -45,8 +45,8 @@ struct SearcherConfig {
   std::string mode = "standard";            ///< adaptive_asha: "aggressive", "standard" or "conservative"
   std::int64_t max_rungs = 5;               ///< adaptive_asha
   std::vector<std::int64_t> bracket_rungs;  ///< adaptive_asha: rungs of each bracket; empty: by mode
-  /// What happens at a rung to a trial that is not among the best: "stop", or "promote": every trial waits there, and
-  /// goes on when it is.
+  /// What happens at a rung to a trial that is not among the best: "stop", or "promote": every trial waits
+  /// there, and goes on when it is.
   std::string rung_policy = "stop";
   std::string sampler = "random";  ///< where new trials come from: "random" or "tpe"
   std::optional<Length> max_length;

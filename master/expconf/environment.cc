@@ -17,7 +17,8 @@ const std::vector<std::string>& devices() {
 
 /// A value for every device, or a map from device to value. Resolved: always the map.
 Type per_device(Type value, Json fallback) {
-  return [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+  std::string form = value.form() + ", or a map by device (cpu, cuda, rocm)";
+  auto read = [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
     Json all = Json::object();
     if (!node.is_map()) {
       const Json one = value(reader, node, path);
@@ -25,8 +26,8 @@ Type per_device(Type value, Json fallback) {
       return all;
     }
     std::vector<Field> fields;
-    for (const std::string& device : devices()) fields.push_back(defaulted(device, value, fallback));
-    fields.push_back(optional("gpu", value));
+    for (const std::string& device : devices()) fields.push_back(defaulted(device, value, fallback, ""));
+    fields.push_back(optional("gpu", value, ""));
     Json given =
         table(std::move(fields), [&](Reader&, const YamlNode& map, const std::string&, Json& resolved) {
           if (map.find("cuda") == nullptr && resolved.contains("gpu")) resolved["cuda"] = resolved["gpu"];
@@ -34,6 +35,7 @@ Type per_device(Type value, Json fallback) {
         })(reader, node, path);
     return given;
   };
+  return {std::move(form), std::move(read)};
 }
 
 bool is_variable_name(std::string_view name) {
@@ -78,11 +80,16 @@ Json read_capability(Reader& reader, const YamlNode& node, const std::string& pa
   return nullptr;
 }
 
+Type proxy_port_list() {
+  return list_of(
+      table({required("proxy_port", whole(1, 65535), "the port in the task"),
+             defaulted("proxy_tcp", boolean(), false, "raw TCP, not HTTP"),
+             defaulted("unauthenticated", boolean(), false, "open without a login"),
+             defaulted("default_service_id", boolean(), false, "what the task's own address means")}));
+}
+
 Json read_proxy_ports(Reader& reader, const YamlNode& node, const std::string& path) {
-  static const Type ports =
-      list_of(table({required("proxy_port", whole(1, 65535), "the port in the task"),
-                     defaulted("proxy_tcp", boolean(), false), defaulted("unauthenticated", boolean(), false),
-                     defaulted("default_service_id", boolean(), false)}));
+  static const Type ports = proxy_port_list();
   Json list = ports(reader, node, path);
   std::set<Json> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -118,12 +125,16 @@ Json read_mount_target(Reader& reader, const YamlNode& node, const std::string& 
   return value;
 }
 
+Type bind_mount_list() {
+  return list_of(table({required("host_path", absolute_path(), "the directory on the agent"),
+                        required("container_path", {"path, not below /proc, /sys or /dev", read_mount_target},
+                                 "where the task sees it; a relative one is below its work directory"),
+                        defaulted("read_only", boolean(), false, "whether the task may only read it"),
+                        defaulted("propagation", text({.min = 1, .max = 32}), "rprivate", "of the mount")}));
+}
+
 Json read_bind_mounts(Reader& reader, const YamlNode& node, const std::string& path) {
-  static const Type mounts =
-      list_of(table({required("host_path", absolute_path(), "the directory on the agent"),
-                     required("container_path", read_mount_target, "where the task sees it"),
-                     defaulted("read_only", boolean(), false),
-                     defaulted("propagation", text({.min = 1, .max = 32}), "rprivate")}));
+  static const Type mounts = bind_mount_list();
   Json list = mounts(reader, node, path);
   std::set<Json> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -138,22 +149,32 @@ Json read_bind_mounts(Reader& reader, const YamlNode& node, const std::string& p
 }  // namespace
 
 Type environment_type() {
-  const Type auth = table({optional("username", text()), optional("password", text()),
-                           optional("auth", text()), optional("email", text()),
-                           optional("serveraddress", text()), optional("identitytoken", text({.max = 65536})),
-                           optional("registrytoken", text({.max = 65536}))});
+  const Type word = text(), token = text({.max = 65536});
+  const Type auth =
+      table({optional("username", word, "who"), optional("password", word, "their password"),
+             optional("auth", word, "both, as base64"), optional("email", word, "their address"),
+             optional("serveraddress", word, "the registry"),
+             optional("identitytoken", token, "instead of a password"),
+             optional("registrytoken", token, "instead of a password")});
   const Json none = {{"cpu", Json::array()}, {"cuda", Json::array()}, {"rocm", Json::array()}};
-  return table({optional("image", per_device(text({.min = 1, .max = 512}), nullptr)),
-                defaulted("environment_variables", per_device(list_of(read_variable), Json::array()), none),
-                defaulted("force_pull_image", boolean(), false), optional("registry_auth", auth),
-                defaulted("ports", map_of(whole(1, 65535)), Json::object()),
-                defaulted("proxy_ports", read_proxy_ports, Json::array()),
-                defaulted("add_capabilities", list_of(read_capability), Json::array()),
-                defaulted("drop_capabilities", list_of(text({.min = 1, .max = 64})), Json::array()),
-                optional("pod_spec", free_map())},
-               check_variables);
+  const Type variables = per_device(list_of({"NAME=VALUE", read_variable}), Json::array());
+  const Type capability("capability", read_capability);
+  return table(
+      {optional("image", per_device(text({.min = 1, .max = 512}), nullptr), "the container's image"),
+       defaulted("environment_variables", variables, none,
+                 "what a trial's processes find in their environment"),
+       defaulted("force_pull_image", boolean(), false, "fetch the image even when the agent has it"),
+       optional("registry_auth", auth, "how to fetch the image"),
+       defaulted("ports", map_of(whole(1, 65535)), Json::object(), "ports of the container, by name"),
+       defaulted("proxy_ports", {"list of maps", read_proxy_ports, proxy_port_list().fields()}, Json::array(),
+                 "ports of the task that the master makes reachable"),
+       defaulted("add_capabilities", list_of(capability), Json::array(),
+                 "of Linux; only those that harm no host"),
+       defaulted("drop_capabilities", list_of(text({.min = 1, .max = 64})), Json::array(), "of Linux"),
+       idle("pod_spec", free_map())},
+      check_variables);
 }
 
-Type bind_mounts_type() { return read_bind_mounts; }
+Type bind_mounts_type() { return {"list of maps", read_bind_mounts, bind_mount_list().fields()}; }
 
 }  // namespace det::expconf

@@ -1,4 +1,5 @@
 // Owns the section `hyperparameters`: constants, ranges, choices, nested maps (determined-0.38 §1.5).
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -71,7 +72,7 @@ struct Kind {
 
 const std::vector<Kind>& kinds() {
   constexpr auto kLow = std::numeric_limits<std::int64_t>::min();
-  static const Field count = optional("count", whole(1));
+  static const Field count = optional("count", whole(1), "how many values of it a grid tries");
   static const std::vector<Kind> all{
       {"int",
        Hyperparameter::Type::kInt,
@@ -139,7 +140,7 @@ Json read_map(Reader& reader, const YamlNode& node, const std::string& path, int
   for (const YamlEntry& entry : node.entries) {
     if (!is_good_name(entry.key)) {
       reader.problem(
-          entry.line, entry.column, child(path, entry.key.substr(0, 128)), "E-CFG-RANGE",
+          entry, child(path, entry.key.substr(0, 128)), "E-CFG-RANGE",
           "a hyperparameter's name has 1 to 128 characters, none of them a dot or a control character");
       continue;
     }
@@ -193,9 +194,68 @@ Hyperparameter load_one(const Json& resolved) {
   return loaded;
 }
 
+/// Visits every typed leaf with its node.
+template <typename Visit>
+void each_leaf(const YamlNode& node, const std::string& path, const Json& resolved, const Visit& visit) {
+  for (const YamlEntry& entry : node.entries) {
+    const Json value = resolved.value(entry.key, Json());
+    if (!value.is_object()) continue;
+    if (value.contains("type")) {
+      visit(entry.value, child(path, entry.key), value);
+    } else {
+      each_leaf(entry.value, child(path, entry.key), value, visit);
+    }
+  }
+}
+
+bool is_range(const Json& leaf) {
+  return leaf["type"] == "int" || leaf["type"] == "double" || leaf["type"] == "log";
+}
+
+/// How many values a grid has along this axis; 0 where a problem was told already.
+std::int64_t grid_points(const Json& leaf) {
+  if (leaf["type"] == "const") return 1;
+  if (leaf["type"] == "categorical") return static_cast<std::int64_t>(leaf["vals"].size());
+  const Json count = leaf.value("count", Json());
+  if (!count.is_number_integer()) return 0;
+  const auto points = count.get<std::int64_t>();
+  if (leaf["type"] != "int" || leaf["minval"].is_null() || leaf["maxval"].is_null()) return points;
+  const auto width =
+      static_cast<__int128>(leaf["maxval"].get<std::int64_t>()) - leaf["minval"].get<std::int64_t>() + 1;
+  return width < points ? static_cast<std::int64_t>(width) : points;
+}
+
 }  // namespace
 
-Type hyperparameters_type() { return read_all; }
+void check_grid(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved) {
+  constexpr __int128 kTooMany = 1'000'000'000'000'000'000;
+  __int128 trials = 1;
+  bool searched = false;
+  each_leaf(node, path, resolved, [&](const YamlNode& at, const std::string& where, const Json& leaf) {
+    if (is_range(leaf) && !leaf.contains("count"))
+      reader.problem(at, child(where, "count"), "E-CFG-MISSING",
+                     "is required by a grid: how many values to try");
+    searched |= leaf["type"] != "const";
+    trials = std::min(trials * std::max<__int128>(grid_points(leaf), 1), kTooMany);
+  });
+  if (trials > kMostTrials) {
+    const std::string many =
+        trials == kTooMany ? "10^18 or more" : std::to_string(static_cast<std::int64_t>(trials));
+    reader.problem(
+        node, path, "E-CFG-LIMIT",
+        "the grid has " + many + " trials, at most " + std::to_string(kMostTrials) + "; lower a count");
+  }
+  if (!searched) reader.warn(node, path, "E-CFG-CONFLICT", "the grid has nothing to vary: it is one trial");
+}
+
+void check_single(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved) {
+  each_leaf(node, path, resolved, [&](const YamlNode& at, const std::string& where, const Json& leaf) {
+    if (is_range(leaf) || leaf["type"] == "categorical")
+      reader.warn(at, where, "E-CFG-CONFLICT", "searcher single draws one value and tries no other");
+  });
+}
+
+Type hyperparameters_type() { return {"map of hyperparameters", read_all}; }
 
 HyperparameterMap load_hyperparameters(const Json& resolved) {
   HyperparameterMap map;

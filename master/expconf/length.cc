@@ -20,7 +20,7 @@ Json read_length(Reader& reader, const YamlNode& node, const std::string& path, 
     return nullptr;
   }
   std::vector<Field> fields;
-  for (const std::string& unit : units()) fields.push_back(optional(unit, whole(min)));
+  for (const std::string& unit : units()) fields.push_back(optional(unit, whole(min), "that many " + unit));
   Json value = table(std::move(fields))(reader, node, path);
   if (value.size() > 1) {
     reader.problem(node, path, "E-CFG-CONFLICT", "must have one of batches, records, epochs, not several");
@@ -32,19 +32,21 @@ Json read_length(Reader& reader, const YamlNode& node, const std::string& path, 
 }  // namespace
 
 Type length_type(std::int64_t min) {
-  return [min](Reader& reader, const YamlNode& node, const std::string& path) {
-    return read_length(reader, node, path, min);
-  };
+  return {"length: {batches: n}, {records: n} or {epochs: n}, n >= " + std::to_string(min),
+          [min](Reader& reader, const YamlNode& node, const std::string& path) {
+            return read_length(reader, node, path, min);
+          }};
 }
 
 Type searcher_length_type() {
-  return [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+  const auto read = [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
     if (node.is_map()) return read_length(reader, node, path, 1);
     if (node.kind != YamlNode::Kind::kInt)
       return wrong_type(reader, node, path, "a number of batches or a length such as {epochs: 1}");
     Json count = whole(1)(reader, node, path);
     return count.is_null() ? count : Json{{"batches", count}};
   };
+  return {"length, n >= 1, or a number of batches", read};
 }
 
 Length load_length(const Json& resolved) {

@@ -53,4 +53,10 @@ void place(YamlNode& node, int line, int column) {
   }
 }
 
+void set_source(YamlNode& node, int source) {
+  node.source = source;
+  for (YamlNode& item : node.items) set_source(item, source);
+  for (YamlEntry& entry : node.entries) set_source(entry.value, source);
+}
+
 }  // namespace det::expconf

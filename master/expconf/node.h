@@ -11,5 +11,7 @@ namespace det::expconf {
 YamlNode node_from_json(const Json& value, int line = 0, int column = 0);
 /// Moves the whole tree to one place.
 void place(YamlNode& node, int line, int column);
+/// Says of the whole tree which document it is from.
+void set_source(YamlNode& node, int source);
 
 }  // namespace det::expconf

@@ -1,27 +1,106 @@
 #include "master/expconf/parse.h"
 
+#include "base/json.h"
+#include "master/expconf/layers.h"
 #include "master/expconf/node.h"
 #include "master/expconf/overrides.h"
 #include "master/expconf/sections.h"
 
 namespace det::expconf {
+namespace {
 
-Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defaults& defaults,
-                     const std::vector<Override>& overrides) {
-  TRY_ASSIGN(YamlNode root, parse_yaml(yaml, file));
-  TRY(override_tree(root, overrides));
+constexpr int kUser = 0;
+
+/// The trees that are merged, the highest first, and the names their sources go by.
+struct Stack {
+  std::vector<std::string> names;
+  std::vector<YamlNode> layers;
+  Policies policies;
+  std::optional<int> policy_source;
+
+  int add_name(std::string name) {
+    names.push_back(std::move(name));
+    return static_cast<int>(names.size()) - 1;
+  }
+  void add(std::string name, YamlNode tree) {
+    set_source(tree, add_name(std::move(name)));
+    layers.push_back(std::move(tree));
+  }
+};
+
+tl::unexpected<Error> not_a_map(const YamlNode& root, const std::string& file) {
   Reader reader(file);
   if (root.is_null()) {
-    reader.problem(1, 1, "", "E-CFG-MISSING", "config is empty; it needs at least entrypoint and searcher");
-    return fail(reader.take_problems());
-  }
-  if (!root.is_map()) {
+    const YamlNode start{.line = 1, .column = 1};
+    reader.problem(start, "", "E-CFG-MISSING", "config is empty; it needs at least entrypoint and searcher");
+  } else {
     reader.problem(root, "", "E-CFG-TYPE",
                    "top level must be a map, found " + std::string(kind_name(root.kind)));
-    return fail(reader.take_problems());
   }
-  Json resolved = top_level(defaults)(reader, root, "");
-  if (!reader.ok()) return fail(reader.take_problems());
+  return fail(reader.take_problems());
+}
+
+Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& defaults) {
+  Stack stack;
+  stack.add_name(file);
+  if (defaults.policies) {
+    TRY_ASSIGN(stack.policies, read_policies(defaults.policies->text, defaults.policies->name));
+    stack.policy_source = static_cast<int>(stack.names.size());
+    stack.add(defaults.policies->name, stack.policies.invariants);
+  }
+  stack.layers.push_back(std::move(user));
+  if (defaults.template_) {
+    TRY_ASSIGN(YamlNode tree, parse_yaml(defaults.template_->text, defaults.template_->name));
+    if (!tree.is_null() && !tree.is_map()) return not_a_map(tree, defaults.template_->name);
+    stack.add(defaults.template_->name, std::move(tree));
+  }
+  stack.add("the master's task_container_defaults", node_from_json(defaults.task_container_defaults));
+  Json lowest = Json::object();
+  if (!defaults.checkpoint_storage.is_null()) lowest["checkpoint_storage"] = defaults.checkpoint_storage;
+  stack.add("the master's checkpoint_storage", node_from_json(lowest));
+  stack.add("the defaults", node_from_json({{"log_policies", default_log_policies()}}));
+  return stack;
+}
+
+/// What the layers say against each other.
+void tell_overruled(Reader& reader, const Stack& stack, const Merged& merged) {
+  for (const Overruled& each : merged.overruled) {
+    if (each.low.source == kUser && each.high.source == stack.policy_source)
+      reader.warn(each.low, each.path, "E-CFG-SECURITY",
+                  "is not heeded: " + reader.place_of(each.high) + " sets it for every experiment");
+  }
+}
+
+/// A value of the wrong type, where another layer has one of another form: both places are named.
+void name_both(const Reader& reader, const Merged& merged, std::vector<Problem>& problems) {
+  for (Problem& problem : problems) {
+    for (const Overruled& each : merged.overruled) {
+      if (problem.code == "E-CFG-TYPE" && problem.path == each.path && each.high.kind != each.low.kind)
+        problem.message += "; " + reader.place_of(each.low) + " has " + std::string(kind_name(each.low.kind));
+    }
+  }
+}
+
+}  // namespace
+
+Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defaults& defaults,
+                     const std::vector<Override>& overrides, const ClusterFacts* cluster) {
+  TRY_ASSIGN(YamlNode user, parse_yaml(yaml, file));
+  TRY(override_tree(user, overrides));
+  if (!user.is_map() && !(user.is_null() && defaults.template_)) return not_a_map(user, file);
+  TRY_ASSIGN(const Stack stack, stack_of(std::move(user), file, defaults));
+  const Merged merged = merge(stack.layers);
+  Reader reader(stack.names);
+  Json resolved = top_level(defaults)(reader, merged.tree, "");
+  check_limits(reader, merged.tree, stack.policies);
+  if (cluster != nullptr && resolved.is_object()) check_against(reader, merged.tree, resolved, *cluster);
+  if (!reader.ok()) {
+    std::vector<Problem> problems = reader.take_problems();
+    name_both(reader, merged, problems);
+    return fail(std::move(problems));
+  }
+  tell_overruled(reader, stack, merged);
+  apply_limits(resolved, merged.tree, stack.policies);
   return Parsed{load(std::move(resolved)), reader.take_warnings()};
 }
 
@@ -30,6 +109,17 @@ Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved) {
   Json again = top_level({})(reader, node_from_json(resolved), "");
   if (!reader.ok()) return fail(reader.take_problems());
   return load(std::move(again));
+}
+
+Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string& file) {
+  TRY_ASSIGN(const YamlNode root, parse_yaml(yaml, file));
+  if (root.is_null()) return std::vector<Problem>();
+  if (!root.is_map()) return not_a_map(root, file);
+  Reader reader(file);
+  reader.expect_part();
+  top_level({})(reader, root, "");
+  if (!reader.ok()) return fail(reader.take_problems());
+  return reader.take_warnings();
 }
 
 }  // namespace det::expconf

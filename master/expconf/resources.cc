@@ -19,7 +19,7 @@ Json read_device(Reader& reader, const YamlNode& node, const std::string& path) 
   if (node.kind != YamlNode::Kind::kString) {
     return table({required("host_path", absolute_path(), "the device on the agent"),
                   required("container_path", absolute_path(), "the device in the container"),
-                  defaulted("mode", text({.min = 1, .max = 3}), "mrw")})(reader, node, path);
+                  defaulted("mode", text({.min = 1, .max = 3}), "mrw", "of r, w, m")})(reader, node, path);
   }
   const std::vector<std::string> parts = split(node.text, ':');
   if (parts.size() < 2 || parts.size() > 3 || !parts[0].starts_with('/') || !parts[1].starts_with('/')) {
@@ -34,13 +34,19 @@ Json read_device(Reader& reader, const YamlNode& node, const std::string& path) 
 
 Type resources_type() {
   constexpr std::int64_t kMostSlots = 100'000;
-  return table({defaulted("slots_per_trial", whole(0, kMostSlots), 1),
-                defaulted("resource_pool", text({.max = 128}), ""), defaulted("priority", whole(1, 99), 42),
-                optional("max_slots", whole(0, kMostSlots)), defaulted("weight", real(0, false), 1),
-                optional("shm_size", size_in_bytes()), defaulted("is_single_node", boolean(), false),
-                defaulted("devices", list_of(read_device), Json::array()),
-                optional("native_parallel", boolean()), optional("agent_label", text())},
-               check_resources);
+  return table(
+      {defaulted("slots_per_trial", whole(0, kMostSlots), 1, "how many slots a trial trains on; 0 is none"),
+       defaulted("resource_pool", text({.max = 128}), "",
+                 "the pool it runs in; empty is the cluster's default"),
+       defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
+       optional("max_slots", whole(0, kMostSlots), "the most slots that all trials together hold"),
+       defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
+       optional("shm_size", size_in_bytes(), "shared memory of a container"),
+       defaulted("is_single_node", boolean(), false, "whether all slots of a trial must be on one agent"),
+       defaulted("devices", list_of({"/host:/container:rwm, or a map", read_device}), Json::array(),
+                 "host devices that a container sees"),
+       idle("native_parallel", boolean()), idle("agent_label", text())},
+      check_resources);
 }
 
 }  // namespace det::expconf

@@ -53,27 +53,54 @@ std::string range_text(std::int64_t min, std::int64_t max) {
 // ---- Reader
 // --------------------------------------------------------------------------------------------------------
 
-Problem Reader::make(int line, int column, const std::string& path, const char* code,
-                     std::string text) const {
-  return {code, path, std::move(text), line == 0 && !file_.empty() ? "command line" : file_, line, column};
-}
-void Reader::problem(int line, int column, const std::string& path, const char* code, std::string message) {
-  problems_.push_back(make(line, column, path, code, std::move(message)));
-}
-void Reader::problem(const YamlNode& at, const std::string& path, const char* code, std::string message) {
-  problem(at.line, at.column, path, code, std::move(message));
-}
-void Reader::warn(const YamlNode& at, const std::string& path, const char* code, std::string message) {
-  warnings_.push_back(make(at.line, at.column, path, code, std::move(message)));
+const std::string& Reader::file_of(int source) const {
+  const auto index = static_cast<std::size_t>(source);
+  return index < files_.size() ? files_[index] : files_.front();
 }
 
-std::vector<Problem> Reader::take_problems() {
-  std::stable_sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
-    return std::tie(a.line, a.column) < std::tie(b.line, b.column);
-  });
-  if (problems_.size() > kMostProblems) problems_.resize(kMostProblems);
-  return std::move(problems_);
+Reader::Found Reader::make(const YamlNode& at, int line, int column, const std::string& path,
+                           const char* code, std::string text) const {
+  const bool commanded = line == 0 && at.source == 0 && !files_.front().empty();
+  return {{code, path, std::move(text), commanded ? "command line" : file_of(at.source), line, column},
+          at.source};
 }
+void Reader::problem(const YamlNode& at, const std::string& path, const char* code, std::string message) {
+  // What a part does not say another may; but a hyperparameter and a list's item are whole wherever they
+  // stand.
+  const bool whole = path.starts_with("hyperparameters.") || path.find('[') != std::string::npos;
+  if (partial_ && !whole && code == std::string_view("E-CFG-MISSING")) return;
+  problems_.push_back(make(at, at.line, at.column, path, code, std::move(message)));
+}
+void Reader::problem(const YamlEntry& at, const std::string& path, const char* code, std::string message) {
+  problems_.push_back(make(at.value, at.line, at.column, path, code, std::move(message)));
+}
+void Reader::warn(const YamlNode& at, const std::string& path, const char* code, std::string message) {
+  warnings_.push_back(make(at, at.line, at.column, path, code, std::move(message)));
+}
+
+std::string Reader::place_of(const YamlNode& node) const {
+  const std::string& file = file_of(node.source);
+  if (node.line == 0) return node.source == 0 ? "the command line" : file;
+  return file + ":" + std::to_string(node.line) + ":" + std::to_string(node.column);
+}
+
+std::vector<Problem> Reader::in_order(std::vector<Found> found) {
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::tie(a.source, a.problem.line, a.problem.column) <
+           std::tie(b.source, b.problem.line, b.problem.column);
+  });
+  if (found.size() > kMostProblems) found.resize(kMostProblems);
+  std::vector<Problem> problems;
+  for (Found& each : found) problems.push_back(std::move(each.problem));
+  return problems;
+}
+std::vector<Problem> Reader::take_problems() { return in_order(std::move(problems_)); }
+std::vector<Problem> Reader::take_warnings() { return in_order(std::move(warnings_)); }
+
+Type::Type(std::string form, Read read, std::vector<Field> fields)
+    : form_(std::move(form)),
+      read_(std::move(read)),
+      fields_(std::make_shared<const std::vector<Field>>(std::move(fields))) {}
 
 // ---- for messages
 // --------------------------------------------------------------------------------------------------
@@ -111,110 +138,119 @@ const YamlNode& value_or_map(const YamlNode& map, const std::string& name) {
 // --------------------------------------------------------------------------------------------------------
 
 Type any() {
-  return [](Reader&, const YamlNode& node, const std::string&) { return to_json(node); };
+  return {"anything", [](Reader&, const YamlNode& node, const std::string&) { return to_json(node); }};
 }
 
 Type boolean() {
-  return [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    if (node.kind == Kind::kBool) return node.boolean;
-    return wrong_type(reader, node, path, "true or false");
-  };
+  return {"true or false", [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            if (node.kind == Kind::kBool) return node.boolean;
+            return wrong_type(reader, node, path, "true or false");
+          }};
 }
 
 Type whole(std::int64_t min, std::int64_t max) {
-  return [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    const std::string wanted = "an integer" + range_text(min, max);
-    if (node.kind == Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
-    if (node.kind == Kind::kInt && node.integer >= min && node.integer <= max) return node.integer;
-    if (node.kind == Kind::kInt || is_huge_integer(node)) {
-      reader.problem(node, path, "E-CFG-RANGE", "must be " + wanted + ", got " + node.text);
-      return nullptr;
-    }
-    return wrong_type(reader, node, path, wanted);
-  };
+  return {"integer" + range_text(min, max),
+          [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            const std::string wanted = "an integer" + range_text(min, max);
+            if (node.kind == Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
+            if (node.kind == Kind::kInt && node.integer >= min && node.integer <= max) return node.integer;
+            if (node.kind == Kind::kInt || is_huge_integer(node)) {
+              reader.problem(node, path, "E-CFG-RANGE", "must be " + wanted + ", got " + node.text);
+              return nullptr;
+            }
+            return wrong_type(reader, node, path, wanted);
+          }};
 }
 
 Type finite() {
-  return [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    if (node.kind != Kind::kInt && node.kind != Kind::kDouble)
-      return wrong_type(reader, node, path, "a number");
-    if (node.kind == Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
-    if (!std::isfinite(node.number)) {
-      reader.problem(node, path, "E-CFG-RANGE", "must be finite, got " + node.text);
-      return nullptr;
-    }
-    return node.kind == Kind::kInt ? Json(node.integer) : Json(node.number);
-  };
+  return {"number", [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            if (node.kind != Kind::kInt && node.kind != Kind::kDouble)
+              return wrong_type(reader, node, path, "a number");
+            if (node.kind == Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
+            if (!std::isfinite(node.number)) {
+              reader.problem(node, path, "E-CFG-RANGE", "must be finite, got " + node.text);
+              return nullptr;
+            }
+            return node.kind == Kind::kInt ? Json(node.integer) : Json(node.number);
+          }};
 }
 
 Type real(double min, bool min_itself_allowed) {
-  return [=, number = finite()](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    Json value = number(reader, node, path);
-    if (value.is_null()) return value;
-    if (node.number > min || (min_itself_allowed && node.number == min)) return value;
-    reader.problem(node, path, "E-CFG-RANGE",
-                   "must be a number " + std::string(min_itself_allowed ? ">= " : "> ") + number_text(min) +
-                       ", got " + node.text);
-    return nullptr;
-  };
+  return {"number " + std::string(min_itself_allowed ? ">= " : "> ") + number_text(min),
+          [=, number = finite()](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            Json value = number(reader, node, path);
+            if (value.is_null()) return value;
+            if (node.number > min || (min_itself_allowed && node.number == min)) return value;
+            reader.problem(node, path, "E-CFG-RANGE",
+                           "must be a number " + std::string(min_itself_allowed ? ">= " : "> ") +
+                               number_text(min) + ", got " + node.text);
+            return nullptr;
+          }};
 }
 
 Type text(TextRules rules) {
-  return [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    if (node.kind != Kind::kString) return wrong_type(reader, node, path, "a string");
-    std::string why;
-    if (node.text.empty() && rules.min > 0) {
-      why = "must not be empty";
-    } else if (node.text.size() < rules.min || node.text.size() > rules.max) {
-      why = "must have " + std::to_string(rules.min) + " to " + std::to_string(rules.max) + " bytes, got " +
-            std::to_string(node.text.size());
-    } else if (rules.one_line && has_control_characters(node.text)) {
-      why = "must be one line without control characters";
-    } else if (node.text.find('\0') != std::string::npos) {
-      why = "must not hold a NUL";
-    }
-    if (why.empty()) return node.text;
-    reader.problem(node, path, "E-CFG-RANGE", why);
-    return nullptr;
-  };
+  return {rules.one_line ? "string" : "text",
+          [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            if (node.kind != Kind::kString) return wrong_type(reader, node, path, "a string");
+            std::string why;
+            if (node.text.empty() && rules.min > 0) {
+              why = "must not be empty";
+            } else if (node.text.size() < rules.min || node.text.size() > rules.max) {
+              why = "must have " + std::to_string(rules.min) + " to " + std::to_string(rules.max) +
+                    " bytes, got " + std::to_string(node.text.size());
+            } else if (rules.one_line && has_control_characters(node.text)) {
+              why = "must be one line without control characters";
+            } else if (node.text.find('\0') != std::string::npos) {
+              why = "must not hold a NUL";
+            }
+            if (why.empty()) return node.text;
+            reader.problem(node, path, "E-CFG-RANGE", why);
+            return nullptr;
+          }};
 }
 
 Type choice(std::vector<std::string> names) {
-  return [names = std::move(names)](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    if (node.kind != Kind::kString) return wrong_type(reader, node, path, "one of " + join(names, ", "));
-    if (std::find(names.begin(), names.end(), node.text) != names.end()) return node.text;
-    reader.problem(
-        node, path, "E-CFG-ENUM",
-        "must be one of " + join(names, ", ") + ", " + found(node) + did_you_mean(node.text, names));
-    return nullptr;
-  };
+  return {join(names, ", "),
+          [names = std::move(names)](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            if (node.kind != Kind::kString)
+              return wrong_type(reader, node, path, "one of " + join(names, ", "));
+            if (std::find(names.begin(), names.end(), node.text) != names.end()) return node.text;
+            reader.problem(
+                node, path, "E-CFG-ENUM",
+                "must be one of " + join(names, ", ") + ", " + found(node) + did_you_mean(node.text, names));
+            return nullptr;
+          }};
 }
 
 Type size_in_bytes() {
-  return [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    if (node.kind == Kind::kInt) return whole(0)(reader, node, path);
-    if (node.kind != Kind::kString) return wrong_type(reader, node, path, "a size such as 512 MiB");
-    const auto bytes = parse_bytes(node.text);
-    if (bytes) return *bytes;
-    reader.problem(node, path, "E-CFG-RANGE", "must be a size such as 512 MiB, " + found(node));
-    return nullptr;
-  };
+  return {"bytes, or a size such as 512 MiB",
+          [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            if (node.kind == Kind::kInt) return whole(0)(reader, node, path);
+            if (node.kind != Kind::kString) return wrong_type(reader, node, path, "a size such as 512 MiB");
+            const auto bytes = parse_bytes(node.text);
+            if (bytes) return *bytes;
+            reader.problem(node, path, "E-CFG-RANGE", "must be a size such as 512 MiB, " + found(node));
+            return nullptr;
+          }};
 }
 
 Type absolute_path() {
-  return [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-    Json value = text({.min = 1})(reader, node, path);
-    if (value.is_null() || node.text.starts_with('/')) return value;
-    reader.problem(node, path, "E-CFG-RANGE", "must be an absolute path, " + found(node));
-    return nullptr;
-  };
+  return {"absolute path", [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+            Json value = text({.min = 1})(reader, node, path);
+            if (value.is_null() || node.text.starts_with('/')) return value;
+            reader.problem(node, path, "E-CFG-RANGE", "must be an absolute path, " + found(node));
+            return nullptr;
+          }};
 }
 
 // ---- collections
 // ---------------------------------------------------------------------------------------------------
 
 Type list_of(Type item, std::size_t min, std::size_t max) {
-  return [=, item = std::move(item)](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+  std::string form = item.fields().empty() ? "list of " + item.form() : "list of maps";
+  std::vector<Field> fields = item.fields();
+  auto read = [=, item = std::move(item)](Reader& reader, const YamlNode& node,
+                                          const std::string& path) -> Json {
     if (!node.is_list()) return wrong_type(reader, node, path, "a list");
     if (node.items.size() < min) {
       reader.problem(node, path, "E-CFG-RANGE", "must not be empty");
@@ -231,16 +267,20 @@ Type list_of(Type item, std::size_t min, std::size_t max) {
       list.push_back(item(reader, node.items[i], child(path, i)));
     return list;
   };
+  return {std::move(form), std::move(read), std::move(fields)};
 }
 
 Type map_of(Type value) {
-  return [value = std::move(value)](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+  std::string form = "map of " + value.form();
+  auto read = [value = std::move(value)](Reader& reader, const YamlNode& node,
+                                         const std::string& path) -> Json {
     if (!node.is_map()) return wrong_type(reader, node, path, "a map");
     Json map = Json::object();
     for (const YamlEntry& entry : node.entries)
       map[entry.key] = value(reader, entry.value, child(path, entry.key));
     return map;
   };
+  return {std::move(form), std::move(read)};
 }
 
 Type free_map() { return map_of(any()); }
@@ -248,14 +288,21 @@ Type free_map() { return map_of(any()); }
 Field required(std::string name, Type type, std::string doc) {
   return {std::move(name), std::move(type), Field::Absent::kError, nullptr, std::move(doc)};
 }
-Field defaulted(std::string name, Type type, Json fallback) {
-  return {std::move(name), std::move(type), Field::Absent::kDefault, std::move(fallback), {}};
+Field defaulted(std::string name, Type type, Json fallback, std::string doc) {
+  return {std::move(name), std::move(type), Field::Absent::kDefault, std::move(fallback), std::move(doc)};
 }
-Field section(std::string name, Type type) {
-  return {std::move(name), std::move(type), Field::Absent::kSection, nullptr, {}};
+Field section(std::string name, Type type, std::string doc) {
+  return {std::move(name), std::move(type), Field::Absent::kSection, nullptr, std::move(doc)};
 }
-Field optional(std::string name, Type type) {
-  return {std::move(name), std::move(type), Field::Absent::kOmit, nullptr, {}};
+Field optional(std::string name, Type type, std::string doc) {
+  return {std::move(name), std::move(type), Field::Absent::kOmit, nullptr, std::move(doc)};
+}
+Field idle(std::string name, Type type) {
+  auto read = [type](Reader& reader, const YamlNode& node, const std::string& path) {
+    reader.warn(node, path, "E-CFG-REMOVED", "has no effect");
+    return type(reader, node, path);
+  };
+  return optional(std::move(name), {type.form(), std::move(read)}, "accepted, without effect");
 }
 
 namespace {
@@ -268,7 +315,7 @@ void report_unknown(Reader& reader, const YamlEntry& entry, const std::string& p
     for (const Field& field : fields) names.push_back(field.name);
     why = did_you_mean(entry.key, names);
   }
-  reader.problem(entry.line, entry.column, child(path, entry.key), "E-CFG-UNKNOWN", "unknown field" + why);
+  reader.problem(entry, child(path, entry.key), "E-CFG-UNKNOWN", "unknown field" + why);
 }
 
 void resolve_absent(Reader& reader, const YamlNode& map, const std::string& path, const Field& field,
@@ -282,10 +329,7 @@ void resolve_absent(Reader& reader, const YamlNode& map, const std::string& path
       resolved[field.name] = field.fallback;
       break;
     case Field::Absent::kSection: {
-      YamlNode empty;
-      empty.kind = Kind::kMap;
-      empty.line = map.line;
-      empty.column = map.column;
+      const YamlNode empty{.kind = Kind::kMap, .line = map.line, .column = map.column, .source = map.source};
       resolved[field.name] = field.type(reader, empty, child(path, field.name));
       break;
     }
@@ -297,8 +341,9 @@ void resolve_absent(Reader& reader, const YamlNode& map, const std::string& path
 }  // namespace
 
 Type table(std::vector<Field> fields, Check check, Explain explain) {
-  return [fields = std::move(fields), check = std::move(check), explain = std::move(explain)](
-             Reader& reader, const YamlNode& node, const std::string& path) -> Json {
+  std::vector<Field> shown = fields;
+  auto read = [fields = std::move(fields), check = std::move(check), explain = std::move(explain)](
+                  Reader& reader, const YamlNode& node, const std::string& path) -> Json {
     if (!node.is_map()) return wrong_type(reader, node, path, "a map");
     for (const YamlEntry& entry : node.entries) {
       const bool known = std::any_of(fields.begin(), fields.end(),
@@ -317,6 +362,7 @@ Type table(std::vector<Field> fields, Check check, Explain explain) {
     if (check) check(reader, node, path, resolved);
     return resolved;
   };
+  return {"map", std::move(read), std::move(shown)};
 }
 
 }  // namespace det::expconf

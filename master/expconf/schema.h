@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -17,29 +18,62 @@
 
 namespace det::expconf {
 
-/// Collects what is wrong with one document. A node with line 0 came from the command line.
+/// Collects what is wrong with documents that were read together: files[i] names source i. A node with line 0
+/// of source 0 came from the command line.
 class Reader {
  public:
-  explicit Reader(std::string file) : file_(std::move(file)) {}
+  explicit Reader(std::string file) : files_{std::move(file)} {}
+  explicit Reader(std::vector<std::string> files) : files_(std::move(files)) {}
 
   void problem(const YamlNode& at, const std::string& path, const char* code, std::string message);
-  void problem(int line, int column, const std::string& path, const char* code, std::string message);
+  /// At the key.
+  void problem(const YamlEntry& at, const std::string& path, const char* code, std::string message);
   void warn(const YamlNode& at, const std::string& path, const char* code, std::string message);
 
+  /// The document is a part of a configuration: nothing is missing from it.
+  void expect_part() { partial_ = true; }
+  bool partial() const { return partial_; }
   bool ok() const { return problems_.empty(); }
+  /// `const.yaml:3:4`.
+  std::string place_of(const YamlNode& node) const;
   /// In document order, at most 20.
   std::vector<Problem> take_problems();
-  std::vector<Problem> take_warnings() { return std::move(warnings_); }
+  std::vector<Problem> take_warnings();
 
  private:
-  Problem make(int line, int column, const std::string& path, const char* code, std::string message) const;
-  const std::string file_;
-  std::vector<Problem> problems_, warnings_;
+  struct Found {
+    Problem problem;
+    int source = 0;
+  };
+  Found make(const YamlNode& at, int line, int column, const std::string& path, const char* code,
+             std::string message) const;
+  const std::string& file_of(int source) const;
+  static std::vector<Problem> in_order(std::vector<Found> found);
+  const std::vector<std::string> files_;
+  bool partial_ = false;
+  std::vector<Found> problems_, warnings_;
 };
+
+struct Field;
 
 /// Checks a node and gives its resolved value; null after it reported a problem at `path`. Reading a resolved
 /// value again gives the same value.
-using Type = std::function<Json(Reader&, const YamlNode&, const std::string& path)>;
+class Type {
+ public:
+  using Read = std::function<Json(Reader&, const YamlNode&, const std::string& path)>;
+  /// `form`: what is allowed, in the words of the reference page. `fields`: of a map, and of a list's items.
+  Type(std::string form, Read read, std::vector<Field> fields = {});
+  Json operator()(Reader& reader, const YamlNode& node, const std::string& path) const {
+    return read_(reader, node, path);
+  }
+  const std::string& form() const { return form_; }
+  const std::vector<Field>& fields() const { return *fields_; }
+
+ private:
+  std::string form_;
+  Read read_;
+  std::shared_ptr<const std::vector<Field>> fields_;
+};
 
 // ---- values
 // --------------------------------------------------------------------------------------------------------
@@ -78,12 +112,14 @@ struct Field {
     kOmit,     ///< not in the resolved configuration either
   } absent = Absent::kOmit;
   Json fallback;
-  std::string doc;  ///< of a required field: what it is
+  std::string doc;  ///< what it does, for the reference page; of a required field also for the message
 };
 Field required(std::string name, Type type, std::string doc);
-Field defaulted(std::string name, Type type, Json fallback);
-Field section(std::string name, Type type);
-Field optional(std::string name, Type type);
+Field defaulted(std::string name, Type type, Json fallback, std::string doc);
+Field section(std::string name, Type type, std::string doc);
+Field optional(std::string name, Type type, std::string doc);
+/// As `optional`, with a warning that it does nothing here.
+Field idle(std::string name, Type type);
 
 /// What one field alone cannot tell. Runs after all fields; a field with a problem is null in `resolved`,
 /// which the check may also change.

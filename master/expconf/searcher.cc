@@ -8,25 +8,26 @@
 namespace det::expconf {
 namespace {
 
-constexpr std::int64_t kMostTrials = 100'000;
-
 /// `max_steps` of the oldest configurations: a step is 100 batches unless the top level says
 /// `batches_per_step`.
 constexpr std::int64_t kBatchesPerStep = 100;
 
 std::vector<Field> common() {
-  return {required("name", any(), ""),
-          required("metric", text({.min = 1, .max = 256}), "the validation metric that tells good from bad"),
-          defaulted("smaller_is_better", boolean(), true),
-          optional("source_trial_id", whole(1)),
-          optional("source_checkpoint_uuid", text({.min = 1, .max = 64})),
-          optional("max_length", searcher_length_type()),
-          optional("max_steps", whole(1, 1'000'000'000)),
-          optional("time_metric", text({.min = 1, .max = 256})),
-          optional("max_time", whole(1))};
+  return {
+      required("name", Type("single, random, grid, async_halving, adaptive_asha", any()),
+               "which search it is"),
+      required("metric", text({.min = 1, .max = 256}), "the validation metric that tells good from bad"),
+      defaulted("smaller_is_better", boolean(), true, "whether a smaller metric is the better one"),
+      optional("source_trial_id", whole(1), "every trial starts from the newest checkpoint of this trial"),
+      optional("source_checkpoint_uuid", text({.min = 1, .max = 64}),
+               "every trial starts from this checkpoint; not beside source_trial_id"),
+      optional("max_length", searcher_length_type(), "how long a trial trains"),
+      optional("max_steps", whole(1, 1'000'000'000),
+               "max_length as the oldest releases count it: steps of 100 batches, or of batches_per_step"),
+      optional("time_metric", text({.min = 1, .max = 256}),
+               "the validation metric that says how far a trial is, such as batches"),
+      optional("max_time", whole(1), "the longest training of a trial, in units of time_metric")};
 }
-
-std::vector<Field> concurrent() { return {defaulted("max_concurrent_trials", whole(0, kMostTrials), 16)}; }
 
 Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& path) {
   Json value = whole(1)(reader, node, path);
@@ -35,7 +36,9 @@ Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& pa
                  "at most " + std::to_string(kMostTrials) + " trials, got " + node.text);
   return nullptr;
 }
-Field max_trials() { return required("max_trials", read_max_trials, "how many trials to make"); }
+Field max_trials() {
+  return required("max_trials", {"integer from 1 to 100000", read_max_trials}, "how many trials to make");
+}
 
 void check_common(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   if (resolved.contains("source_trial_id") && resolved.contains("source_checkpoint_uuid"))
@@ -62,63 +65,105 @@ void check_time(Reader& reader, const YamlNode& map, const std::string& path, co
   }
 }
 
+/// The longest training of a trial in whatever unit it is counted; null where that is not known.
+std::pair<const char*, Json> longest(const Json& resolved) {
+  const Json time = resolved.value("max_time", Json());
+  const Json length = resolved.value("max_length", Json());
+  if (!time.is_null() || !length.is_object()) return {"max_time", time};
+  return {"max_length", length.begin().value()};
+}
+
+/// The lowest of `rungs` rungs must be one unit of training at least.
+void check_lowest_rung(Reader& reader, const YamlNode& at, const std::string& path, const Json& resolved,
+                       std::int64_t rungs) {
+  const auto [source, most] = longest(resolved);
+  const Json divisor = resolved.value("divisor", Json());
+  if (most.is_null() || divisor.is_null()) return;
+  if (most.get<double>() / std::pow(divisor.get<double>(), static_cast<double>(rungs - 1)) >= 1) return;
+  reader.problem(at, path, "E-CFG-CONFLICT",
+                 std::string("rung lengths below 1: ") + source + " " + most.dump() + " divided " +
+                     std::to_string(rungs - 1) + " times by " + divisor.dump() +
+                     "; use fewer rungs or raise " + source);
+}
+
 void check_rungs(Reader& reader, const YamlNode& map, const std::string& path, const Json& resolved,
                  const char* name) {
-  const Json rungs = resolved.value(name, Json()), time = resolved.value("max_time", Json());
-  const Json divisor = resolved.value("divisor", Json());
-  if (map.find(name) == nullptr || rungs.is_null() || time.is_null() || divisor.is_null()) return;
-  if (time.get<double>() / std::pow(divisor.get<double>(), rungs.get<double>() - 1) >= 1) return;
-  reader.problem(value_or_map(map, name), child(path, name), "E-CFG-CONFLICT",
-                 "rung lengths below 1: max_time " + time.dump() + " divided " + rungs.dump() +
-                     " - 1 times by " + divisor.dump() + "; lower " + name + " or raise max_time");
+  const Json rungs = resolved.value(name, Json());
+  if (map.find(name) == nullptr || rungs.is_null()) return;
+  check_lowest_rung(reader, value_or_map(map, name), child(path, name), resolved, rungs.get<std::int64_t>());
+}
+
+void warn_stop_once(Reader& reader, const YamlNode& map, const std::string& path) {
+  if (map.find("stop_once") != nullptr)
+    reader.warn(value_or_map(map, "stop_once"), child(path, "stop_once"), "E-CFG-REMOVED",
+                "has no effect; rung_policy: stop or promote says what happens at a rung");
 }
 
 void check_async_halving(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   check_common(reader, map, path, resolved);
   check_time(reader, map, path, resolved);
   check_rungs(reader, map, path, resolved, "num_rungs");
+  warn_stop_once(reader, map, path);
 }
 
 void check_adaptive(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   check_common(reader, map, path, resolved);
   check_time(reader, map, path, resolved);
   check_rungs(reader, map, path, resolved, "max_rungs");
+  warn_stop_once(reader, map, path);
   const YamlNode* brackets = map.find("bracket_rungs");
   const Json most = resolved.value("max_rungs", Json());
   if (brackets == nullptr || !brackets->is_list() || most.is_null()) return;
   for (std::size_t i = 0; i < brackets->items.size(); ++i) {
     const YamlNode& rungs = brackets->items[i];
-    if (rungs.kind == YamlNode::Kind::kInt && rungs.integer > most.get<std::int64_t>())
-      reader.problem(rungs, child(child(path, "bracket_rungs"), i), "E-CFG-RANGE",
+    const std::string at = child(child(path, "bracket_rungs"), i);
+    if (rungs.kind != YamlNode::Kind::kInt || rungs.integer < 1) continue;
+    if (rungs.integer > most.get<std::int64_t>()) {
+      reader.problem(rungs, at, "E-CFG-RANGE",
                      "must be at most max_rungs (" + most.dump() + "), got " + rungs.text);
+    } else {
+      check_lowest_rung(reader, rungs, at, resolved, rungs.integer);
+    }
   }
 }
 
-/// A search: its own fields beside the common ones. Making one available is its last word.
+/// A search: its own fields beside the common ones.
 struct Kind {
   std::string name;
   std::vector<Field> fields;
   Check check;
-  bool available = false;
 };
 
 const std::vector<Kind>& kinds() {
-  static const Field divisor = defaulted("divisor", real(1, false), 4);
-  static const Field stop_once = optional("stop_once", boolean());
-  static const Field concurrency = concurrent().front();
+  static const Field divisor =
+      defaulted("divisor", real(1, false), 4, "one trial in so many goes on from a rung to the next");
+  static const Field stop_once =
+      optional("stop_once", boolean(), "accepted, without effect: see rung_policy");
+  static const Field concurrency = defaulted("max_concurrent_trials", whole(0, kMostTrials), 16,
+                                             "how many trials may run at a time; 0 is no limit");
+  static const Field sampler =
+      defaulted("sampler", choice({"random", "tpe"}), "random",
+                "where new trials come from: at random, or from a model of those that are known");
+  static const Field rung_policy = defaulted("rung_policy", choice({"stop", "promote"}), "stop",
+                                             "what a trial meets at a rung: it goes on or is stopped for "
+                                             "good, or it waits and may be promoted later");
   static const std::vector<Kind> all{
-      {"single", {}, check_common, true},
-      {"random", {max_trials(), concurrency}, check_common},
+      {"single", {}, check_common},
+      {"random", {max_trials(), concurrency, sampler}, check_common},
       {"grid", {concurrency}, check_common},
       {"async_halving",
        {max_trials(), concurrency, divisor, stop_once,
-        required("num_rungs", whole(1, 100), "how many rungs there are")},
+        required("num_rungs", whole(1, 100), "how many rungs there are"), rung_policy, sampler},
        check_async_halving},
       {"adaptive_asha",
        {max_trials(), concurrency, divisor, stop_once,
-        defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard"),
-        defaulted("max_rungs", whole(1, 100), 5),
-        defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array())},
+        defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard",
+                  "how many brackets there are: aggressive has one, which stops most; conservative has one "
+                  "that stops none"),
+        defaulted("max_rungs", whole(1, 100), 5, "the most rungs of a bracket"),
+        defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array(),
+                  "the rungs of each bracket; empty: by mode"),
+        rung_policy, sampler},
        check_adaptive},
   };
   return all;
@@ -129,11 +174,9 @@ bool is_removed(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::vector<std::string> names_of(bool available_only) {
+std::vector<std::string> names_of_kinds() {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) {
-    if (kind.available || !available_only) names.push_back(kind.name);
-  }
+  for (const Kind& kind : kinds()) names.push_back(kind.name);
   return names;
 }
 
@@ -153,10 +196,23 @@ void refuse_name(Reader& reader, const YamlNode& name, const std::string& path) 
     reader.problem(name, path, "E-CFG-REMOVED", "'" + name.text + "' has been removed; use adaptive_asha");
     return;
   }
-  const std::vector<std::string> all = names_of(false);
+  const std::vector<std::string> all = names_of_kinds();
   const std::string meant =
       name.text == "asha" ? "; did you mean \"adaptive_asha\"?" : did_you_mean(name.text, all);
   reader.problem(name, path, "E-CFG-ENUM", "must be one of " + join(all, ", ") + ", " + found(name) + meant);
+}
+
+/// Those of every search, each once.
+std::vector<Field> all_fields() {
+  std::vector<Field> fields = common();
+  for (const Kind& kind : kinds()) {
+    for (const Field& own : kind.fields) {
+      const bool known = std::any_of(fields.begin(), fields.end(),
+                                     [&](const Field& field) { return field.name == own.name; });
+      if (!known) fields.push_back(own);
+    }
+  }
+  return fields;
 }
 
 Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -169,15 +225,13 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
     if (name == nullptr || name->is_null() || name->text != kind.name) continue;
     std::vector<Field> fields = common();
     fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
-    if (!kind.available)
-      reader.problem(*name, name_path, "E-CFG-ENUM",
-                     "'" + kind.name +
-                         "' is not available yet in this version; available: " + join(names_of(true), ", "));
     return table(std::move(fields), kind.check,
                  [&](const std::string& field) { return belongs_to(field, kind.name); })(reader, node, path);
   }
+  if ((name == nullptr || name->is_null()) && reader.partial())
+    return table(all_fields())(reader, node, path);
   if (name == nullptr || name->is_null()) {
-    reader.problem(node, name_path, "E-CFG-MISSING", "is required: " + join(names_of(false), ", "));
+    reader.problem(node, name_path, "E-CFG-MISSING", "is required: " + join(names_of_kinds(), ", "));
   } else {
     refuse_name(reader, *name, name_path);
   }
@@ -189,6 +243,6 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
 
 }  // namespace
 
-Type searcher_type() { return read_searcher; }
+Type searcher_type() { return {"map", read_searcher, all_fields()}; }
 
 }  // namespace det::expconf

@@ -4,6 +4,7 @@
 
 #include "master/expconf/config.h"
 #include "master/expconf/parse.h"
+#include "master/expconf/policies.h"
 #include "master/expconf/schema.h"
 
 namespace det::expconf {
@@ -11,15 +12,30 @@ namespace det::expconf {
 /// The whole document.
 Type top_level(const Defaults& defaults);
 
+/// What in the merged tree does not fit the cluster.
+void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster);
+/// What in the merged tree breaks the admin's constraints.
+void check_limits(Reader& reader, const YamlNode& root, const Policies& policies);
+/// Where nobody says it, the constraint is the default.
+void apply_limits(Json& resolved, const YamlNode& root, const Policies& policies);
+
 Type searcher_type();
 Type hyperparameters_type();
+/// The most trials that any search makes.
+constexpr std::int64_t kMostTrials = 100'000;
+/// What a grid asks of the hyperparameters: a count on every range, and no more than kMostTrials points;
+/// nothing is expanded to find out.
+void check_grid(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved);
+/// Warns of ranges that a single trial does not search.
+void check_single(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved);
 Type resources_type();
 Type environment_type();
 Type bind_mounts_type();
-/// `master_default`: what the master fills in; null for nothing.
-Type checkpoint_storage_type(const Json& master_default);
+Type checkpoint_storage_type();
 Type optimizations_type();
 Type log_policies_type();
+/// Policies that every configuration has, unless it has one of the same name.
+Json default_log_policies();
 
 /// {batches|records|epochs: n}, n >= min. Resolved: the same.
 Type length_type(std::int64_t min);

@@ -40,8 +40,10 @@ Json read_entrypoint(Reader& reader, const YamlNode& node, const std::string& pa
 }
 
 Type profiling_type() {
-  return table({defaulted("enabled", boolean(), false), defaulted("begin_on_batch", whole(0), 0),
-                optional("end_after_batch", whole(0)), defaulted("sync_timings", boolean(), true)},
+  return table({defaulted("enabled", boolean(), false, "report what the machine does as metrics"),
+                defaulted("begin_on_batch", whole(0), 0, "accepted, without effect"),
+                optional("end_after_batch", whole(0), "accepted, without effect"),
+                defaulted("sync_timings", boolean(), true, "accepted, without effect")},
                [](Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
                  const Json begin = resolved.value("begin_on_batch", Json());
                  const Json end = resolved.value("end_after_batch", Json());
@@ -53,13 +55,13 @@ Type profiling_type() {
 
 Type integrations_type() {
   const Type name = text({.min = 1});
-  return table({optional("webhooks", table({optional("webhook_id", list_of(whole(1))),
-                                            optional("webhook_name", list_of(name)),
-                                            defaulted("exclude", boolean(), false)})),
-                optional("pachyderm",
-                         table({required("pachd", free_map(), "host and port"),
+  const Type webhooks = table({optional("webhook_id", list_of(whole(1)), "which webhooks hear of it"),
+                               optional("webhook_name", list_of(name), "likewise"),
+                               defaulted("exclude", boolean(), false, "none of them does")});
+  const Type pachyderm = table({required("pachd", free_map(), "host and port"),
                                 required("proxy", free_map(), "scheme, host, port"),
-                                required("dataset", free_map(), "project, repo, commit, branch, token")}))});
+                                required("dataset", free_map(), "project, repo, commit, branch, token")});
+  return table({idle("webhooks", webhooks), idle("pachyderm", pachyderm)});
 }
 
 bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -69,15 +71,18 @@ Type reproducibility_type(std::int64_t seed) {
   constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
   static const Type mode = choice({"fast", "exact"});
   const Type map = table(
-      {defaulted("experiment_seed", whole(0, kMostSeed), seed & kMostSeed), defaulted("mode", mode, "fast"),
-       defaulted("virtual_shards", whole(1, 1024), 4)},
+      {defaulted("experiment_seed", whole(0, kMostSeed), seed & kMostSeed,
+                 "seeds the search and, through it, every trial"),
+       defaulted("mode", mode, "fast",
+                 "exact: the same bits on any number of slots that divides virtual_shards"),
+       defaulted("virtual_shards", whole(1, 1024), 4, "a power of two: the most slots of exact training")},
       [](Reader& reader, const YamlNode& node, const std::string& path, Json& resolved) {
         const Json shards = resolved["virtual_shards"];
         if (shards.is_null() || power_of_two(shards.get<std::int64_t>())) return;
         reader.problem(value_or_map(node, "virtual_shards"), child(path, "virtual_shards"), "E-CFG-RANGE",
                        "must be a power of two: 1, 2, 4, 8, …");
       });
-  return [map](Reader& reader, const YamlNode& node, const std::string& path) {
+  auto read = [map](Reader& reader, const YamlNode& node, const std::string& path) {
     if (node.is_map()) return map(reader, node, path);
     if (node.kind == YamlNode::Kind::kNull) return map(reader, node, path);
     const Json word = mode(reader, node, path);
@@ -87,26 +92,31 @@ Type reproducibility_type(std::int64_t seed) {
     if (resolved.is_object()) resolved["mode"] = word;
     return resolved;
   };
+  return {"exact, fast, or a map", std::move(read), map.fields()};
 }
 
 /// Exact training deals virtual shards to slots, the same number to each.
 void check_exact(Reader& reader, const YamlNode& map, const Json& resolved) {
-  const Json exact = resolved.value("reproducibility", Json()), resources = resolved.value("resources", Json());
+  const Json exact = resolved.value("reproducibility", Json()),
+             resources = resolved.value("resources", Json());
   if (!exact.is_object() || !resources.is_object() || exact.value("mode", Json()) != "exact") return;
-  const Json shards = exact.value("virtual_shards", Json()), slots = resources.value("slots_per_trial", Json());
+  const Json shards = exact.value("virtual_shards", Json()),
+             slots = resources.value("slots_per_trial", Json());
   if (!shards.is_number_integer() || !slots.is_number_integer()) return;
   const auto count = slots.get<std::int64_t>();
   if (count <= 1 || (power_of_two(count) && count <= shards.get<std::int64_t>())) return;
   const YamlNode* section = map.find("resources");
-  reader.problem(section != nullptr ? value_or_map(*section, "slots_per_trial") : map, "resources.slots_per_trial",
-                 "E-CFG-CONFLICT",
-                 "reproducibility is exact over " + shards.dump() +
-                     " virtual shards: use a power of two up to that, or raise reproducibility.virtual_shards");
+  reader.problem(
+      section != nullptr ? value_or_map(*section, "slots_per_trial") : map, "resources.slots_per_trial",
+      "E-CFG-CONFLICT",
+      "reproducibility is exact over " + shards.dump() +
+          " virtual shards: use a power of two up to that, or raise reproducibility.virtual_shards");
 }
 
 Type cluster_manager_type(const char* arguments) {
-  return table({optional("slots_per_node", whole(1)), optional("gpu_type", text()),
-                defaulted(arguments, list_of(text({.min = 1})), Json::array())});
+  return table({optional("slots_per_node", whole(1), "of its nodes"),
+                optional("gpu_type", text(), "of its nodes"),
+                defaulted(arguments, list_of(text({.min = 1})), Json::array(), "of its command line")});
 }
 
 void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
@@ -117,8 +127,22 @@ void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
   }
 }
 
+void check_search(Reader& reader, const YamlNode& map, const Json& resolved) {
+  const Json searcher = resolved.value("searcher", Json()), space = resolved.value("hyperparameters", Json());
+  if (!searcher.is_object() || !space.is_object()) return;
+  const YamlNode& node = value_or_map(map, "hyperparameters");
+  const YamlNode empty{
+      .kind = YamlNode::Kind::kMap, .line = node.line, .column = node.column, .source = node.source};
+  const YamlNode& at = map.find("hyperparameters") != nullptr ? node : empty;
+  if (searcher["name"] == "grid") check_grid(reader, at, "hyperparameters", space);
+  if (searcher["name"] == "single") check_single(reader, at, "hyperparameters", space);
+}
+
 void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Json& resolved) {
-  check_place(reader, map, resolved);
+  if (!reader.partial()) {
+    check_place(reader, map, resolved);
+    check_search(reader, map, resolved);
+  }
   check_exact(reader, map, resolved);
   if (!resolved.contains("batches_per_step")) return;
   // The oldest spelling: one step is this many batches, for max_steps and for the reports.
@@ -134,43 +158,73 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
   resolved.erase("batches_per_step");
 }
 
+/// When a trial reports, validates and checkpoints, and how it trains.
+std::vector<Field> training_fields() {
+  constexpr std::int64_t kMostBatches = 1'000'000'000;
+  const Json never = {{"batches", 0}};
+  return {
+      defaulted("min_checkpoint_period", length_type(0), never, "a checkpoint this often; 0 is never"),
+      defaulted("min_validation_period", length_type(0), never, "a validation this often; 0 is never"),
+      defaulted("perform_initial_validation", boolean(), false, "validate before anything is trained"),
+      defaulted("records_per_epoch", whole(0), 0, "turns epochs into records where the data cannot say"),
+      defaulted("scheduling_unit", whole(1, kMostBatches), 100, "batches between two reports of a trial"),
+      optional("batches_per_step", whole(1, kMostBatches), "scheduling_unit as the oldest releases call it"),
+      section("optimizations", optimizations_type(), "how gradients are exchanged and in what precision")};
+}
+
+/// Leftovers and what belongs to other clusters: accepted and kept.
+std::vector<Field> idle_fields() {
+  return {idle("integrations", integrations_type()),
+          idle("slurm", cluster_manager_type("sbatch_args")),
+          idle("pbs", cluster_manager_type("pbsbatch_args")),
+          idle("data_layer", any()),
+          idle("internal", any()),
+          idle("security", any()),
+          idle("tensorboard_storage", any())};
+}
+
 }  // namespace
 
 Type top_level(const Defaults& defaults) {
   constexpr std::int64_t kMostSeconds = 1LL << 31;
-  const Json never = {{"batches", 0}};
   const std::string name = defaults.name.empty() ? "Experiment" : defaults.name;
-  return table(
-      {optional("version", whole(0, 0)), defaulted("name", text({.min = 1, .max = 128}), name),
-       defaulted("description", text({.max = 4096, .one_line = false}), ""),
-       defaulted("labels", read_labels, Json::array()), defaulted("data", free_map(), Json::object()),
-       defaulted("workspace", text({.max = 128}), ""), defaulted("project", text({.max = 128}), ""),
-       required("entrypoint", read_entrypoint,
-                "model_def:Class for a trial class, or the command line to run"),
-       defaulted("max_restarts", whole(0, 1'000'000), 5),
-       defaulted("hyperparameters", hyperparameters_type(), Json::object()),
-       required("searcher", searcher_type(),
-                "name and metric, such as {name: single, metric: validation_loss}"),
-       section("resources", resources_type()), section("environment", environment_type()),
-       defaulted("bind_mounts", bind_mounts_type(), Json::array()),
-       section("checkpoint_storage", checkpoint_storage_type(defaults.checkpoint_storage)),
-       defaulted("checkpoint_policy", choice({"best", "all", "none"}), "best"),
-       defaulted("min_checkpoint_period", length_type(0), never),
-       defaulted("min_validation_period", length_type(0), never),
-       defaulted("perform_initial_validation", boolean(), false), defaulted("records_per_epoch", whole(0), 0),
-       defaulted("scheduling_unit", whole(1, 1'000'000'000), 100),
-       optional("batches_per_step", whole(1, 1'000'000'000)),
-       section("reproducibility", reproducibility_type(defaults.experiment_seed)),
-       section("profiling", profiling_type()), section("optimizations", optimizations_type()),
-       defaulted("log_policies", log_policies_type(), Json::array()),
-       section("retention_policy", table({optional("log_retention_days", whole(-1, 32767))})),
-       defaulted("preemption_timeout", whole(0, kMostSeconds), 3600), defaulted("debug", boolean(), false),
-       optional("integrations", integrations_type()), optional("slurm", cluster_manager_type("sbatch_args")),
-       optional("pbs", cluster_manager_type("pbsbatch_args")),
-       // Leftovers of older releases: accepted, kept, without effect.
-       optional("data_layer", any()), optional("internal", any()), optional("security", any()),
-       optional("tensorboard_storage", any())},
-      check_top_level);
+  const Type retention = table({optional("log_retention_days", whole(-1, 32767), "-1 is for ever")});
+  std::vector<Field> fields{
+      optional("version", whole(0, 0), "of this format"),
+      defaulted("name", text({.min = 1, .max = 128}), name, "what people call it"),
+      defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
+      defaulted("labels", {"list of string, or a map whose keys are meant", read_labels}, Json::array(),
+                "words to find it by"),
+      defaulted("data", free_map(), Json::object(), "anything: the trial reads it"),
+      defaulted("workspace", text({.max = 128}), "", "where it is filed; only together with project"),
+      defaulted("project", text({.max = 128}), "", "where it is filed; only together with workspace"),
+      required("entrypoint", {"command line, or list of string", read_entrypoint},
+               "model_def:Class for a trial class, or the command line to run"),
+      defaulted("max_restarts", whole(0, 1'000'000), 5,
+                "how often a trial that failed by itself starts again"),
+      defaulted("hyperparameters", hyperparameters_type(), Json::object(),
+                "what the search varies, and constants"),
+      required("searcher", searcher_type(),
+               "name and metric, such as {name: single, metric: validation_loss}"),
+      section("resources", resources_type(), "what a trial needs of the cluster"),
+      section("environment", environment_type(), "what a trial's processes run in"),
+      defaulted("bind_mounts", bind_mounts_type(), Json::array(),
+                "directories of the agent that the task sees"),
+      section("checkpoint_storage", checkpoint_storage_type(),
+              "where checkpoints live; else the master says"),
+      defaulted("checkpoint_policy", choice({"best", "all", "none"}), "best",
+                "which validations make a checkpoint: one better than all before it, all, or none"),
+      section("reproducibility", reproducibility_type(defaults.experiment_seed), "what repeats"),
+      section("profiling", profiling_type(), "what is measured beside training"),
+      defaulted("log_policies", log_policies_type(), default_log_policies(),
+                "what a line of the log sets off"),
+      section("retention_policy", retention, "how long logs are kept; else the master says"),
+      defaulted("preemption_timeout", whole(0, kMostSeconds), 3600,
+                "seconds from asking a trial to stop until it is killed"),
+      defaulted("debug", boolean(), false, "more of everything in the log")};
+  for (const std::vector<Field>& more : {training_fields(), idle_fields()})
+    fields.insert(fields.end(), more.begin(), more.end());
+  return table(std::move(fields), check_top_level);
 }
 
 }  // namespace det::expconf

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -16,7 +17,16 @@ struct Case {
   std::vector<std::string> flags;
   std::string document;  ///< lines that begin with "> " are command line assignments and not in it
   std::vector<std::string> overrides;  ///< of those lines
+  std::map<std::string, std::string>
+      layers;  ///< what follows a line "&template", "&policies", "&tasks", "&storage"
   std::vector<std::string> expected;
+
+  bool has(const std::string& flag) const {
+    for (const std::string& each : flags) {
+      if (each == flag) return true;
+    }
+    return false;
+  }
 };
 
 inline std::string read_all(const std::string& path) {
@@ -27,14 +37,38 @@ inline std::string read_all(const std::string& path) {
   return text.str();
 }
 
+/// `@{3*ab}` is ababab, with the number of the copy for each #; `@{xFF}` is the byte.
+inline std::string expand(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = text.find("@{", at);
+    out += text.substr(at, begin - at);
+    if (begin == std::string::npos) break;
+    const std::size_t end = text.find('}', begin);
+    const std::string inside = text.substr(begin + 2, end - begin - 2);
+    at = end + 1;
+    if (inside.starts_with('x')) {
+      out += static_cast<char>(std::stoi(inside.substr(1), nullptr, 16));
+      continue;
+    }
+    const std::size_t star = inside.find('*');
+    for (int i = 0; i < std::stoi(inside.substr(0, star)); ++i) {
+      for (const char c : inside.substr(star + 1)) out += c == '#' ? std::to_string(i) : std::string(1, c);
+    }
+  }
+  return out;
+}
+
 /// `&dash;` at the start of a line stands for the document marker, which would end the document's part.
 inline std::vector<Case> read_cases(const std::string& path) {
   std::vector<Case> cases;
   bool expecting = false;
-  for (const std::string& line : split(read_all(path), '\n')) {
+  std::string* part = nullptr;
+  for (const std::string& line : split(expand(read_all(path)), '\n')) {
     if (line.starts_with("### ")) {
       cases.push_back({});
       expecting = false;
+      part = &cases.back().document;
       std::string title = line.substr(4);
       if (title.starts_with('[')) {
         cases.back().flags = split(title.substr(1, title.find(']') - 1), ' ');
@@ -45,10 +79,12 @@ inline std::vector<Case> read_cases(const std::string& path) {
       expecting = true;
     } else if (expecting) {
       if (!line.empty()) cases.back().expected.push_back(line);
+    } else if (line == "&template" || line == "&policies" || line == "&tasks" || line == "&storage") {
+      part = &cases.back().layers[line.substr(1)];
     } else if (line.starts_with("> ")) {
       cases.back().overrides.push_back(line.substr(2));
     } else {
-      cases.back().document += (line == "&dash;" ? "---" : line) + "\n";
+      *part += (line == "&dash;" ? "---" : line) + "\n";
     }
   }
   return cases;

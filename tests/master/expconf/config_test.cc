@@ -54,6 +54,15 @@ TEST_CASE("every field arrives in the struct") {
   CHECK(config.max_restarts == 2);
   CHECK(config.searcher.metric == "accuracy");
   CHECK_FALSE(config.searcher.smaller_is_better);
+  CHECK(config.searcher.name == "adaptive_asha");
+  CHECK(config.searcher.max_trials == 12);
+  CHECK(config.searcher.max_concurrent_trials == 6);
+  CHECK(config.searcher.divisor == 3);
+  CHECK(config.searcher.mode == "aggressive");
+  CHECK(config.searcher.max_rungs == 3);
+  CHECK(config.searcher.bracket_rungs == std::vector<std::int64_t>{3, 2});
+  CHECK(config.searcher.rung_policy == "promote");
+  CHECK(config.searcher.sampler == "tpe");
   CHECK(config.searcher.max_length == Length{Length::Unit::kRecords, 1000});
   CHECK(config.searcher.max_time == 100);
   CHECK(config.searcher.time_metric == "batches");

@@ -1,0 +1,111 @@
+// Owns `det template`. A template is checked here before it is sent, as a configuration is.
+#include <iostream>
+
+#include "base/files.h"
+#include "base/yaml.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "det/v1/template.grpc.pb.h"
+#include "master/expconf/parse.h"
+
+namespace det::cli {
+namespace {
+
+using Stub = v1::TemplateService::Stub;
+
+struct Named {
+  std::string name, file;
+};
+
+Action declare_list(CLI::App& app) {
+  auto output = std::make_shared<Output>();
+  auto details = std::make_shared<bool>(false);
+  output->declare(app);
+  app.add_flag("-d,--details", *details, "Show what each template says.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const auto response, client->call(&Stub::GetTemplates, v1::GetTemplatesRequest()));
+    Table table{{"Name"}, {}};
+    if (*details) table.columns.push_back("Config");
+    for (const v1::Template& each : response.templates()) {
+      std::vector<std::string> row{each.name()};
+      if (*details) row.push_back(each.text());
+      table.rows.push_back(std::move(row));
+    }
+    TRY(output->print(table, [&] { return list_to_json(response.templates()); }));
+    return 0;
+  };
+}
+
+Action declare_describe(CLI::App& app) {
+  auto name = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  app.add_option("NAME", *name, "The template.")->required();
+  app.add_flag("--json", *json, "Print as JSON.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::GetTemplateRequest request;
+    request.set_template_name(*name);
+    TRY_ASSIGN(const auto response, client->call(&Stub::GetTemplate, request));
+    TRY_ASSIGN(const Json value, to_json(response.template_()));
+    if (*json) {
+      print_json(value);
+    } else {
+      std::cout << printable_lines(response.template_().text());
+    }
+    return 0;
+  };
+}
+
+/// `method`: PostTemplate makes a new one, PutTemplate replaces as well.
+template <typename Method>
+std::function<Action(CLI::App&)> declare_write(Method method, const char* done) {
+  return [=](CLI::App& app) -> Action {
+    auto flags = std::make_shared<Named>();
+    app.add_option("NAME", flags->name, "The template.")->required();
+    app.add_option("FILE", flags->file, "Its configuration (YAML); any part of an experiment's.")->required();
+    return [=](Session& session) -> Result<int> {
+      auto text = read_file(flags->file, 64 << 20);
+      if (!text) return fail(Code::kInvalidArgument, text.error().message);
+      TRY(expconf::check_part(*text, flags->file));
+      TRY_ASSIGN(Client * client, session.client());
+      v1::SetTemplateRequest request;
+      request.set_template_name(flags->name);
+      request.set_text(*text);
+      request.set_file_name(flags->file);
+      TRY_ASSIGN(const auto response, client->call(method, request));
+      for (const std::string& warning : response.warnings())
+        std::cerr << "warning: " << printable(warning) << '\n';
+      std::cout << done << " template " << printable(flags->name) << '\n';
+      return 0;
+    };
+  };
+}
+
+Action declare_remove(CLI::App& app) {
+  auto name = std::make_shared<std::string>();
+  app.add_option("NAME", *name, "The template.")->required();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::DeleteTemplateRequest request;
+    request.set_template_name(*name);
+    TRY(client->call(&Stub::DeleteTemplate, request));
+    std::cout << "Removed template " << printable(*name) << '\n';
+    return 0;
+  };
+}
+
+}  // namespace
+
+Command template_command() {
+  return {{"template", "tpl"},
+          "Keep parts of configurations that experiments share.",
+          {},
+          {{{"list", "ls"}, "List templates.", declare_list},
+           {{"describe"}, "Show what a template says.", declare_describe},
+           {{"create"}, "Make a template.", declare_write(&Stub::PostTemplate, "Created")},
+           {{"set"}, "Make a template, or replace it.", declare_write(&Stub::PutTemplate, "Set")},
+           {{"remove", "rm"}, "Remove a template.", declare_remove}}};
+}
+
+}  // namespace det::cli

@@ -1,0 +1,55 @@
+#include "master/api/facts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "master/db/queries_checkpoint.h"
+#include "master/db/queries_config.h"
+#include "master/db/queries_trial.h"
+
+namespace det::api {
+namespace {
+
+Result<std::vector<expconf::PoolFacts>> pools(const Context& context) {
+  // Shared: the core may look at it after this call has given up waiting.
+  auto found = std::make_shared<std::map<std::string, expconf::PoolFacts>>();
+  (*found)[context.settings.default_pool] = {};
+  const bool seen = context.loop.inspect([found](const core::Core& core) {
+    for (const auto& [id, agent] : core.agents()) {
+      expconf::PoolFacts& pool = (*found)[agent.pool];
+      const int slots = static_cast<int>(agent.slots.size());
+      ++pool.agents;
+      pool.slots += slots;
+      pool.largest = std::max(pool.largest, slots);
+    }
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  std::vector<expconf::PoolFacts> list;
+  for (auto& [name, pool] : *found) {
+    pool.name = name;
+    list.push_back(std::move(pool));
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<expconf::ClusterFacts> cluster_facts(const Context& context) {
+  expconf::ClusterFacts facts{.default_pool = context.settings.default_pool,
+                              .launch_error = context.settings.launch_error,
+                              .host_paths = context.settings.allowed_host_paths};
+  TRY_ASSIGN(facts.pools, pools(context));
+  TRY_ASSIGN(facts.projects, db::list_project_names(context.pool));
+  facts.has_trial = [&context](std::int64_t id) {
+    const auto trial = db::get_trial(context.pool, TrialId(id));
+    if (!trial) return trial.error().code != Code::kNotFound;
+    return !trial->trial.latest_checkpoint.empty();
+  };
+  facts.has_checkpoint = [&context](const std::string& uuid) {
+    const auto checkpoint = db::get_checkpoint(context.pool, CheckpointId(uuid));
+    return checkpoint ? checkpoint->state == "COMPLETED" : checkpoint.error().code != Code::kNotFound;
+  };
+  return facts;
+}
+
+}  // namespace det::api

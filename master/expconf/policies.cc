@@ -1,0 +1,88 @@
+#include "master/expconf/policies.h"
+
+#include "master/expconf/node.h"
+#include "master/expconf/sections.h"
+
+namespace det::expconf {
+namespace {
+
+Type policies_type() {
+  const Type resources = table({optional("max_slots", whole(0, 100'000),
+                                         "the most slots that all trials of an experiment hold together")});
+  const Type constraints = table({optional("resources", resources, "of an experiment"),
+                                  optional("priority_limit", whole(1, 99),
+                                           "the most urgent (smallest) priority that users may ask for")});
+  const Type part("map", [](Reader& reader, const YamlNode& node, const std::string&) {
+    return top_level({})(reader, node, "");
+  });
+  return table({optional("invariant_config", part, "goes over every user's configuration"),
+                optional("constraints", constraints, "how far users may go")});
+}
+
+std::optional<Limit> limit_at(const Reader& reader, const YamlNode& root,
+                              std::initializer_list<const char*> path) {
+  const YamlNode* node = &root;
+  for (const char* name : path) {
+    node = node->find(name);
+    if (node == nullptr) return std::nullopt;
+  }
+  if (node->kind != YamlNode::Kind::kInt) return std::nullopt;
+  return Limit{node->integer, reader.place_of(*node)};
+}
+
+}  // namespace
+
+Result<Policies> read_policies(std::string_view yaml, const std::string& file) {
+  TRY_ASSIGN(YamlNode root, parse_yaml(yaml, file));
+  Reader reader(file);
+  reader.expect_part();
+  Policies policies;
+  if (!root.is_null()) policies_type()(reader, root, "");
+  policies.max_slots = limit_at(reader, root, {"constraints", "resources", "max_slots"});
+  policies.priority_limit = limit_at(reader, root, {"constraints", "priority_limit"});
+  if (const YamlNode* invariants = root.find("invariant_config")) {
+    if (invariants->is_map()) check_limits(reader, *invariants, policies);
+    policies.invariants = *invariants;
+  }
+  if (!reader.ok()) return fail(reader.take_problems());
+  policies.warnings = reader.take_warnings();
+  return policies;
+}
+
+void check_limits(Reader& reader, const YamlNode& root, const Policies& policies) {
+  const YamlNode* resources = root.find("resources");
+  if (resources == nullptr) return;
+  const auto integer = [&](const char* name) {
+    const YamlNode* node = resources->find(name);
+    return node != nullptr && node->kind == YamlNode::Kind::kInt ? node : nullptr;
+  };
+  for (const char* name : {"slots_per_trial", "max_slots"}) {
+    const YamlNode* node = integer(name);
+    if (node == nullptr || !policies.max_slots || node->integer <= policies.max_slots->value) continue;
+    reader.problem(*node, child("resources", name), "E-CFG-SECURITY",
+                   "at most " + std::to_string(policies.max_slots->value) + ", got " + node->text +
+                       "; the limit max_slots is set by " + policies.max_slots->set_by);
+  }
+  const YamlNode* priority = integer("priority");
+  if (priority == nullptr || !policies.priority_limit || priority->integer >= policies.priority_limit->value)
+    return;
+  reader.problem(*priority, "resources.priority", "E-CFG-SECURITY",
+                 "at least " + std::to_string(policies.priority_limit->value) +
+                     " (smaller goes first), got " + priority->text + "; priority_limit is set by " +
+                     policies.priority_limit->set_by);
+}
+
+void apply_limits(Json& resolved, const YamlNode& root, const Policies& policies) {
+  const YamlNode* given = root.find("resources");
+  const auto silent = [&](const char* name) {
+    const YamlNode* node = given == nullptr ? nullptr : given->find(name);
+    return node == nullptr || node->is_null();
+  };
+  Json& resources = resolved["resources"];
+  if (!resources.is_object()) return;
+  if (policies.max_slots && silent("max_slots")) resources["max_slots"] = policies.max_slots->value;
+  if (policies.priority_limit && silent("priority") && resources["priority"] < policies.priority_limit->value)
+    resources["priority"] = policies.priority_limit->value;
+}
+
+}  // namespace det::expconf

@@ -1,0 +1,194 @@
+// Owns the tests of what a submission is held against: templates, config policies and the cluster. They need
+// a database.
+#include <catch2/catch.hpp>
+
+#include "det/status.pb.h"
+#include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/policy.grpc.pb.h"
+#include "det/v1/template.grpc.pb.h"
+#include "master/db/accounts.h"
+#include "server_bench.h"
+#include "tests/master/db/database.h"
+
+namespace det::api {
+namespace {
+
+constexpr const char* kPlain = "name: x\nentrypoint: run\nsearcher: {name: single, metric: loss}\n";
+
+struct Desk {
+  test::Database database;
+  Bench bench{database.connect()};
+  std::shared_ptr<grpc::Channel> channel = bench.over_socket();
+  std::string token = "admin's token";
+
+  Desk() {
+    const auto other = db::create_user(bench.pool, "eve", "x", false).value();
+    bench.settings.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/tmp"}};
+    REQUIRE(db::create_session(bench.pool, UserId(1), token_hash("admin's token"), std::chrono::hours(1)));
+    REQUIRE(db::create_session(bench.pool, other, token_hash("eve's token"), std::chrono::hours(1)));
+    REQUIRE(bench.pool.query("UPDATE users SET admin = (id = 1)"));
+  }
+
+  void connect_agent(const std::string& name, const std::string& pool, int slots) {
+    REQUIRE(bench.loop.ask(
+        core::AgentConnected{.agent = AgentId(name),
+                             .instance = name,
+                             .pool = pool,
+                             .slots = std::vector<core::Device>(static_cast<std::size_t>(slots)),
+                             .session = ++sessions_}));
+  }
+
+  template <typename Stub, typename Request, typename Response>
+  grpc::Status call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
+                         std::chrono::seconds(60));
+    return (Stub(channel).*method)(&context, request, response);
+  }
+
+  grpc::Status create(const std::string& config, v1::CreateExperimentResponse* response,
+                      const std::string& template_name = "") {
+    v1::CreateExperimentRequest request;
+    request.set_config(config);
+    request.set_config_name("t.yaml");
+    request.set_template_(template_name);
+    return call(&v1::ExperimentService::Stub::CreateExperiment, request, response);
+  }
+  /// The problems that refuse it, a line each; "" when it is accepted.
+  std::string refused(const std::string& config, const std::string& template_name = "") {
+    v1::CreateExperimentResponse response;
+    const grpc::Status status = create(config, &response, template_name);
+    if (status.ok()) return "";
+    CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    google::rpc::Status details;
+    v1::Problems problems;
+    REQUIRE(details.ParseFromString(status.error_details()));
+    REQUIRE(details.details(0).UnpackTo(&problems));
+    std::string lines;
+    for (const v1::Problem& each : problems.problems())
+      lines += to_string(Problem{each.code(), each.path(), each.message(), each.file(), each.line(),
+                                 each.column()}) +
+               "\n";
+    return lines;
+  }
+  grpc::Status set_template(const std::string& name, const std::string& text) {
+    v1::SetTemplateRequest request;
+    request.set_template_name(name);
+    request.set_text(text);
+    v1::SetTemplateResponse response;
+    return call(&v1::TemplateService::Stub::PutTemplate, request, &response);
+  }
+  grpc::Status set_policies(const std::string& text) {
+    v1::PutGlobalConfigPoliciesRequest request;
+    request.set_workload_type("experiment");
+    request.set_config_policies(text);
+    v1::PutGlobalConfigPoliciesResponse response;
+    return call(&v1::ConfigPolicyService::Stub::PutGlobalConfigPolicies, request, &response);
+  }
+  std::int64_t stored() { return database.number("SELECT count(*) FROM model_definitions"); }
+  int experiments() {
+    int count = 0;
+    REQUIRE(bench.loop.inspect(
+        [&](const core::Core& core) { count = static_cast<int>(core.experiments().size()); }));
+    return count;
+  }
+
+ private:
+  std::uint64_t sessions_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("what no agent of the pool could run is refused, with every problem, and nothing is stored") {
+  Desk desk;
+  desk.connect_agent("a1", "default", 4);
+  desk.connect_agent("a2", "default", 4);
+  const std::string told = desk.refused(std::string(kPlain) +
+                                        "resources: {slots_per_trial: 5}\nmax_restarts: -1\n"
+                                        "workspace: Research\nproject: Vision\n");
+  CHECK_THAT(told, Catch::Contains("t.yaml:4:30") && Catch::Contains("E-CFG-UNSAT") &&
+                       Catch::Contains("the largest agent of pool default has 4 (8 in all)"));
+  CHECK_THAT(told, Catch::Contains("t.yaml:5:15") && Catch::Contains("E-CFG-RANGE"));
+  CHECK_THAT(told, Catch::Contains("t.yaml:7:10") && Catch::Contains("E-CFG-REF"));
+  CHECK_THAT(desk.refused(std::string(kPlain) + "resources: {resource_pool: defualt}\n"),
+             Catch::Contains("E-CFG-REF") && Catch::Contains("did you mean \"default\"?"));
+  CHECK_THAT(
+      desk.refused("name: x\nentrypoint: run\nsearcher: {name: single, metric: m, source_trial_id: 9}\n"),
+      Catch::Contains("no trial 9"));
+  CHECK(desk.experiments() == 0);
+  CHECK(desk.stored() == 0);
+}
+
+TEST_CASE("a pool that nobody has joined yet may still get its agents") {
+  Desk desk;
+  v1::CreateExperimentResponse response;
+  const auto status = desk.create(std::string(kPlain) + "resources: {slots_per_trial: 64}\n", &response);
+  // The row is read from the database, which this bench's store does not write to.
+  CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK(desk.experiments() == 1);
+}
+
+TEST_CASE("a template is checked when it is set, fills in, and is told of when it is missing") {
+  Desk desk;
+  const grpc::Status wrong = desk.set_template("net", "name: y\nresources: {priority: 300}\n");
+  CHECK(wrong.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(wrong.error_message(), Catch::Contains("template \"net\":2:23"));
+  REQUIRE(desk.set_template("net", "searcher: {name: single, metric: loss}\nentrypoint: run\n").ok());
+  REQUIRE(desk.set_template("net", "searcher: {name: single, metric: loss}\n").ok());
+
+  v1::GetTemplatesResponse list;
+  REQUIRE(desk.call(&v1::TemplateService::Stub::GetTemplates, v1::GetTemplatesRequest(), &list).ok());
+  REQUIRE(list.templates_size() == 1);
+  CHECK(list.templates(0).name() == "net");
+  CHECK(list.templates(0).config().fields().contains("searcher"));
+
+  CHECK_THAT(desk.refused("name: x\n", "nett"),
+             Catch::Contains("there is no template \"nett\"; did you mean \"net\"?"));
+  CHECK_THAT(desk.refused("name: x\n", "net"), Catch::Contains("entrypoint") && !Catch::Contains("searcher"));
+  CHECK(desk.experiments() == 0);
+  v1::CreateExperimentResponse response;
+  (void)desk.create("entrypoint: run\n", &response, "net");
+  CHECK(desk.experiments() == 1);
+
+  v1::DeleteTemplateRequest gone;
+  gone.set_template_name("net");
+  v1::DeleteTemplateResponse nothing;
+  CHECK(desk.call(&v1::TemplateService::Stub::DeleteTemplate, gone, &nothing).ok());
+  CHECK(desk.call(&v1::TemplateService::Stub::DeleteTemplate, gone, &nothing).error_code() ==
+        grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_CASE("policies are the admin's to set, and bind everybody") {
+  Desk desk;
+  desk.token = "eve's token";
+  CHECK(desk.set_policies("constraints: {priority_limit: 40}\n").error_code() ==
+        grpc::StatusCode::PERMISSION_DENIED);
+  desk.token = "admin's token";
+  CHECK_THAT(desk.set_policies("constraint: {}\n").error_message(),
+             Catch::Contains("did you mean \"constraints\"?"));
+  REQUIRE(desk.set_policies("invariant_config: {max_restarts: 1}\nconstraints: {priority_limit: 40}\n").ok());
+  CHECK_THAT(desk.refused(std::string(kPlain) + "resources: {priority: 3}\n"),
+             Catch::Contains("t.yaml:4:23") && Catch::Contains("E-CFG-SECURITY") &&
+                 Catch::Contains("priority_limit is set by config policy:2:31"));
+  v1::CreateExperimentRequest request;
+  request.set_config(std::string(kPlain) + "max_restarts: 9\n");
+  request.set_config_name("t.yaml");
+  request.set_validate_only(true);
+  v1::CreateExperimentResponse response;
+  REQUIRE(desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response).ok());
+  CHECK(response.config().fields().at("max_restarts").number_value() == 1);
+  REQUIRE(response.warnings_size() == 1);
+  CHECK_THAT(response.warnings(0), Catch::Contains("is not heeded: config policy:1:34 sets it"));
+  CHECK(desk.experiments() == 0);
+
+  v1::DeleteGlobalConfigPoliciesRequest gone;
+  gone.set_workload_type("EXPERIMENT");
+  v1::DeleteGlobalConfigPoliciesResponse nothing;
+  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::DeleteGlobalConfigPolicies, gone, &nothing).ok());
+  CHECK(desk.refused(std::string(kPlain) + "resources: {priority: 300}\n").find("config policy") ==
+        std::string::npos);
+}
+
+}  // namespace det::api
