@@ -31,17 +31,6 @@ int Fleet::level_of(const RunningState& running) const {
   return by_priority_ ? std::clamp(running.job->job.priority, 0, kNobody - 1) : 0;
 }
 
-void Fleet::add_level(int level) {
-  auto [it, fresh] = levels_.try_emplace(level);
-  if (!fresh) return;
-  for (auto& [id, node] : nodes_) {
-    if (!node.filed) continue;
-    int total = node.base();
-    for (const auto& [of, slots] : node.gains) total += of >= level ? slots : 0;
-    it->second.insert({total, node.base(), &node});
-  }
-}
-
 Node& Fleet::node(const AgentId& id) {
   auto [it, fresh] = nodes_.try_emplace(id);
   if (fresh) {
@@ -85,14 +74,16 @@ void Fleet::tally(Node& node) const {
   if (node.gains.size() > 1) std::sort(node.gains.rbegin(), node.gains.rend());
 }
 
-/// Calls visit(rooms of a level, the node's entry there) for every level.
+/// Calls visit(rooms of a level, the node's entry there) for the levels where it has something to give. What it could
+/// give at others it gives at a larger one already.
 template <typename Visit>
 void Fleet::each_room(Node& node, const Visit& visit) {
   int total = node.base();
-  auto gain = node.gains.begin();
-  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
-    for (; gain != node.gains.end() && gain->first >= level->first; ++gain) total += gain->second;
-    visit(level->second, Room{total, node.base(), &node});
+  visit(levels_[kNobody], Room{total, node.base(), &node});
+  for (std::size_t i = 0; i < node.gains.size(); ++i) {
+    total += node.gains[i].second;
+    const bool last = i + 1 == node.gains.size() || node.gains[i + 1].first != node.gains[i].first;
+    if (last) visit(levels_[node.gains[i].first], Room{total, node.base(), &node});
   }
 }
 
@@ -142,13 +133,21 @@ Node* Fleet::tightest_coming(int slots) const {
 }
 
 Node* Fleet::fullest(int level, int capacity) const {
-  const Rooms& rooms = levels_.lower_bound(level)->second;
-  // Downwards from the most room; of one total the first has the largest base, then the smallest id. Agents that are
-  // too small are passed over: where all are, nobody asks.
+  const Room* best = nullptr;
+  auto better = [](const Room& a, const Room& b) { return a.total != b.total ? a.total > b.total : ByRoom{}(a, b); };
+  for (auto rooms = levels_.lower_bound(level); rooms != levels_.end(); ++rooms) {
+    if (const Room* room = fullest_of(rooms->second, capacity); room && (!best || better(*room, *best))) best = room;
+  }
+  return best ? best->node : nullptr;
+}
+
+/// Downwards from the most room; of one total the first has the largest base, then the smallest id. Agents that are too
+/// small are passed over: where all are, nobody asks.
+const Fleet::Room* Fleet::fullest_of(const Rooms& rooms, int capacity) {
   for (auto end = rooms.end(); end != rooms.begin();) {
     auto first = rooms.lower_bound(std::prev(end)->total);
     for (auto it = first; it != end; ++it) {
-      if (it->node->capacity >= capacity) return it->node;
+      if (it->node->capacity >= capacity) return &*it;
     }
     end = first;
   }

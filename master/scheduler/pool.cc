@@ -63,9 +63,7 @@ void Pool::put_job(const Job& job) {
   if (!moved) return;
   // Its allocations change their level.
   for (std::int64_t trial : std::set<std::int64_t>(state.victims)) {
-    RunningState& one = running.at(trial);
-    fleet.add_level(fleet.level_of(one));
-    change_nodes(one, [](Node&, const Part&) {});
+    change_nodes(running.at(trial), [](Node&, const Part&) {});
   }
 }
 
@@ -108,7 +106,6 @@ void Pool::start(Running started) {
     state.slots += static_cast<int>(part.slots.size());
     state.nodes.push_back(&fleet.node(part.agent));
   }
-  if (state.may_leave()) fleet.add_level(fleet.level_of(state));
   queue.update(*job, [&](JobState& of) {
     ++of.live;
     of.held += state.slots;

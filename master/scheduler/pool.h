@@ -85,8 +85,6 @@ class Fleet {
 
   explicit Fleet(bool by_priority) : by_priority_(by_priority) {}
   int level_of(const RunningState& running) const;
-  /// Makes sure that victims of this level are told apart.
-  void add_level(int level);
 
   Node& node(const AgentId& id);  ///< made when it is not there
   Node* find(const AgentId& id);
@@ -112,6 +110,7 @@ class Fleet {
   const std::map<int, Rooms>& levels() const { return levels_; }
 
  private:
+  static const Room* fullest_of(const Rooms& rooms, int capacity);
   void tally(Node& node) const;
   template <typename Visit>
   void each_room(Node& node, const Visit& visit);

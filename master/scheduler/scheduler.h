@@ -58,11 +58,11 @@ struct Rules {
   Policy policy = Policy::kPriority;
   bool preemption = true;                 ///< in `priority` and `fair_share`
   std::map<UserId, double> user_weights;  ///< > 0; for `fair_share`; 1 when not named
-  int holders = 32;                       ///< so many requests may wait for slots that are coming free
+  int holders = 16;                       ///< so many requests may wait for slots that are coming free
 };
 
-inline constexpr int kCandidates = 16;  ///< agents looked at for victims
-inline constexpr int kLooks = 32;       ///< allocations looked at for the next victim of a fair share
+inline constexpr int kCandidates = 8;  ///< agents looked at for victims
+inline constexpr int kLooks = 8;       ///< allocations looked at for the next victim of a fair share
 
 struct Slot {
   bool enabled = true;

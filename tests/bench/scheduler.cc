@@ -34,15 +34,15 @@ class World {
   void event() {
     const int kind = below(100);
     const auto start = bench::Clock::now();
-    if (kind < 44 && !(running_.empty() && leaving_.empty())) {
+    if (kind < 46 && !(running_.empty() && leaving_.empty())) {
       end();
-    } else if (kind < 85) {
+    } else if (kind < 92) {
       request(below(jobs_), kSizes[below(8)]);
-    } else if (kind < 90) {
+    } else if (kind < 95) {
       scheduler_.withdraw(TrialId(1 + below(static_cast<int>(trial_))));
-    } else if (kind < 93) {
-      put_job(below(jobs_), 40 + below(5));
     } else if (kind < 96) {
+      put_job(below(jobs_), 40 + below(5));
+    } else if (kind < 98) {
       request(important(), kSizes[below(8)]);
     } else {
       // One agent drains, and opens again at the next such event.
