@@ -22,10 +22,12 @@ Slots choose_adjacent(const Slots& free, int count) {
   std::vector<Slots> runs = runs_of(free);
   const Slots* tightest = nullptr;
   for (const Slots& run : runs) {
-    if (static_cast<int>(run.size()) >= count && (!tightest || run.size() < tightest->size())) tightest = &run;
+    if (static_cast<int>(run.size()) >= count && (!tightest || run.size() < tightest->size()))
+      tightest = &run;
   }
   if (tightest) return {tightest->begin(), tightest->begin() + count};
-  std::stable_sort(runs.begin(), runs.end(), [](const Slots& a, const Slots& b) { return a.size() > b.size(); });
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const Slots& a, const Slots& b) { return a.size() > b.size(); });
   Slots chosen;
   for (const Slots& run : runs) {
     const auto take = std::min<std::size_t>(run.size(), static_cast<std::size_t>(count) - chosen.size());

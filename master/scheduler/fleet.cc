@@ -74,8 +74,8 @@ void Fleet::tally(Node& node) const {
   if (node.gains.size() > 1) std::sort(node.gains.rbegin(), node.gains.rend());
 }
 
-/// Calls visit(rooms of a level, the node's entry there) for the levels where it has something to give. What it could
-/// give at others it gives at a larger one already.
+/// Calls visit(rooms of a level, the node's entry there) for the levels where it has something to give. What
+/// it could give at others it gives at a larger one already.
 template <typename Visit>
 void Fleet::each_room(Node& node, const Visit& visit) {
   int total = node.base();
@@ -134,15 +134,18 @@ Node* Fleet::tightest_coming(int slots) const {
 
 Node* Fleet::fullest(int level, int capacity) const {
   const Room* best = nullptr;
-  auto better = [](const Room& a, const Room& b) { return a.total != b.total ? a.total > b.total : ByRoom{}(a, b); };
+  auto better = [](const Room& a, const Room& b) {
+    return a.total != b.total ? a.total > b.total : ByRoom{}(a, b);
+  };
   for (auto rooms = levels_.lower_bound(level); rooms != levels_.end(); ++rooms) {
-    if (const Room* room = fullest_of(rooms->second, capacity); room && (!best || better(*room, *best))) best = room;
+    if (const Room* room = fullest_of(rooms->second, capacity); room && (!best || better(*room, *best)))
+      best = room;
   }
   return best ? best->node : nullptr;
 }
 
-/// Downwards from the most room; of one total the first has the largest base, then the smallest id. Agents that are too
-/// small are passed over: where all are, nobody asks.
+/// Downwards from the most room; of one total the first has the largest base, then the smallest id. Agents
+/// that are too small are passed over: where all are, nobody asks.
 const Fleet::Room* Fleet::fullest_of(const Rooms& rooms, int capacity) {
   for (auto end = rooms.end(); end != rooms.begin();) {
     auto first = rooms.lower_bound(std::prev(end)->total);
@@ -174,7 +177,9 @@ std::vector<Node*> Fleet::candidates(int level, int slots) const {
   return nodes;
 }
 
-Node* Fleet::least_zero_slot() const { return by_zero_slot_.empty() ? nullptr : by_zero_slot_.begin()->second; }
+Node* Fleet::least_zero_slot() const {
+  return by_zero_slot_.empty() ? nullptr : by_zero_slot_.begin()->second;
+}
 
 std::vector<std::pair<Node*, int>> Fleet::spread(int slots) const {
   const std::vector<std::pair<int, int>> kinds(agents_with_free_.rbegin(), agents_with_free_.rend());

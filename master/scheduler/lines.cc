@@ -1,5 +1,5 @@
-// Owns the index of those who wait: for each shape a line, in it users by their share, in it jobs by theirs. And the
-// same order, read from its end, of those who may be asked to leave.
+// Owns the index of those who wait: for each shape a line, in it users by their share, in it jobs by theirs.
+// And the same order, read from its end, of those who may be asked to leave.
 #include <algorithm>
 
 #include "master/scheduler/pool.h"

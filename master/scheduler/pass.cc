@@ -16,7 +16,8 @@ std::optional<Taker> Pass::next() {
     const UserRank& user = *users.begin();
     const auto& jobs = user.user->waiting.find(shape)->second;
     auto first = jobs.begin();
-    if (dropped != dropped_.end()) first = jobs.lower_bound({0, {dropped->second, INT64_MIN, INT64_MIN}, nullptr});
+    if (dropped != dropped_.end())
+      first = jobs.lower_bound({0, {dropped->second, INT64_MIN, INT64_MIN}, nullptr});
     if (first == jobs.end()) continue;
     const Taker found{first->job, shape, *first->job->waiting.find(shape)->second.begin()};
     auto later = [&] {

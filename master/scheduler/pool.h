@@ -1,8 +1,8 @@
-// Owns the state of a Scheduler: what is known of agents (Fleet), of those who wait (Queue) and of what runs, each
-// indexed for the questions a pass asks. Internal to this room.
+// Owns the state of a Scheduler: what is known of agents (Fleet), of those who wait (Queue) and of what runs,
+// each indexed for the questions a pass asks. Internal to this room.
 //
-// Whatever an index sorts by may change only between taking the thing out and filing it again: Fleet::unfile / file
-// around a change of an agent, Queue::hide / show around a change of a job.
+// Whatever an index sorts by may change only between taking the thing out and filing it again: Fleet::unfile
+// / file around a change of an agent, Queue::hide / show around a change of a job.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct JobState;
 struct RunningState {
   Running running;
   JobState* job = nullptr;
-  int slots = 0;               ///< over all parts
+  int slots = 0;                    ///< over all parts
   std::vector<struct Node*> nodes;  ///< of each part
   bool may_leave() const { return running.preemptible && !running.leaving && slots > 0; }
 };
@@ -37,7 +37,8 @@ struct Node {
   bool known = false;
   int order = 0;  ///< among the agents by id
   std::vector<Holding> here;
-  // During a pass: what is promised to those who wait, and whether the agent is kept for who holds the reservation.
+  // During a pass: what is promised to those who wait, and whether the agent is kept for who holds the
+  // reservation.
   int promised_free = 0;
   int promised_leaving = 0;
   bool hidden = false;
@@ -56,7 +57,8 @@ struct Node {
   std::vector<bool> free_slots() const;
 };
 
-/// The agents. A level is a class of victims: the priority number, or 0 where shares decide; kNobody is no victim.
+/// The agents. A level is a class of victims: the priority number, or 0 where shares decide; kNobody is no
+/// victim.
 class Fleet {
  public:
   static constexpr int kNobody = 100;
@@ -101,12 +103,13 @@ class Fleet {
   /// Slots of victims of a level above `level`.
   int gains_above(int level) const;
 
-  Node* tightest(int slots) const;                      ///< by free slots; null when none has so many
-  Node* tightest_coming(int slots) const;               ///< by free and coming ones
-  Node* fullest(int level, int capacity) const;         ///< most room at a level, of agents so large
+  Node* tightest(int slots) const;               ///< by free slots; null when none has so many
+  Node* tightest_coming(int slots) const;        ///< by free and coming ones
+  Node* fullest(int level, int capacity) const;  ///< most room at a level, of agents so large
   std::vector<Node*> candidates(int level, int slots) const;
   Node* least_zero_slot() const;
-  std::vector<std::pair<Node*, int>> spread(int slots) const;  ///< agents and how many slots on each; or empty
+  std::vector<std::pair<Node*, int>> spread(
+      int slots) const;  ///< agents and how many slots on each; or empty
   const std::map<int, Rooms>& levels() const { return levels_; }
 
  private:
@@ -168,11 +171,11 @@ struct JobState {
   UserState* user = nullptr;
   std::map<Shape, std::set<std::int64_t>> waiting;  ///< trials
   std::set<std::int64_t> victims;                   ///< trials that may be asked to leave
-  int held = 0;            ///< slots of all that runs, leaving or not
-  int used = 0;            ///< slots of what runs and does not leave
-  int running = 0;         ///< allocations that do not leave
-  int live = 0;            ///< allocations
-  int promised = 0;        ///< during a pass: slots of its requests that hold
+  int held = 0;                                     ///< slots of all that runs, leaving or not
+  int used = 0;                                     ///< slots of what runs and does not leave
+  int running = 0;                                  ///< allocations that do not leave
+  int live = 0;                                     ///< allocations
+  int promised = 0;                                 ///< during a pass: slots of its requests that hold
   int promised_count = 0;
   bool gone = false;
   std::vector<Shape> shown;
@@ -205,7 +208,8 @@ class Queue {
     show(job);
   }
 
-  /// Takes a victim out of the shares, to see who would be the next, or back in. In between nobody may look at lines.
+  /// Takes a victim out of the shares, to see who would be the next, or back in. In between nobody may look
+  /// at lines.
   void lend(JobState& job, std::int64_t trial, int slots);
   void give_back(JobState& job, std::int64_t trial, int slots);
 

@@ -13,14 +13,16 @@ constexpr std::int64_t kStep = 1024;
 
 std::int64_t position_of(WallTime submitted) { return submitted.micros * kStep; }
 
-Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, Side side, ExperimentId anchor) {
+Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, Side side,
+                              ExperimentId anchor) {
   auto find = [&](ExperimentId id) {
     return std::find_if(queue.begin(), queue.end(), [&](const Job& one) { return one.id == id; });
   };
   for (ExperimentId id : {job, anchor}) {
     if (find(id) != queue.end()) continue;
-    return fail(Code::kNotFound, "experiment " + std::to_string(id.value) +
-                                     " is not in the queue of this resource pool; list it with `det job list`");
+    return fail(Code::kNotFound,
+                "experiment " + std::to_string(id.value) +
+                    " is not in the queue of this resource pool; list it with `det job list`");
   }
   if (job == anchor) {
     return fail(Code::kInvalidArgument, "experiment " + std::to_string(job.value) +
@@ -32,8 +34,9 @@ Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, S
   for (const Job& one : queue) {
     if (one.priority == moved.priority && one.id != job) line.push_back(one);
   }
-  std::sort(line.begin(), line.end(),
-            [](const Job& a, const Job& b) { return std::tie(a.position, a.id) < std::tie(b.position, b.id); });
+  std::sort(line.begin(), line.end(), [](const Job& a, const Job& b) {
+    return std::tie(a.position, a.id) < std::tie(b.position, b.id);
+  });
   auto next = std::find_if(line.begin(), line.end(), [&](const Job& one) { return one.id == anchor; });
   if (side == Side::kBehind) ++next;
 

@@ -1,43 +1,51 @@
-// Owns the decision who runs where, for one resource pool. Pure: no clock, no I/O, no lock; the same changes in the
-// same order give the same decisions on every machine, and a restarted master that tells the same cluster gets the
-// same answer: nothing but the cluster and its queue is remembered between decisions.
+// Owns the decision who runs where, for one resource pool. Pure: no clock, no I/O, no lock; the same changes
+// in the same order give the same decisions on every machine, and a restarted master that tells the same
+// cluster gets the same answer: nothing but the cluster and its queue is remembered between decisions.
 //
-// How to read a decision. `decide` walks the waiting requests in the order of the policy and does for each the first
-// of these that it can:
+// How to read a decision. `decide` walks the waiting requests in the order of the policy and does for each
+// the first of these that it can:
 //   1. start   it on free slots nobody more important is waiting for;
-//   2. wait    for slots of allocations that already leave, and hold these and the free ones it needs with them;
+//   2. wait    for slots of allocations that already leave, and hold these and the free ones it needs with
+//   them;
 //   3. pre-empt the smallest set of less important allocations that makes room, and hold what they leave;
-//   4. reserve (only one request at a time: the first that can do none of the above, of those that the pool could
+//   4. reserve (only one request at a time: the first that can do none of the above, of those that the pool
+//   could
 //      hold when empty): the free and coming slots of the agent where most has gathered are kept for it.
-// Otherwise it goes without. Of requests of one shape nobody passes anybody: when one cannot start, those of its shape
-// behind it do not either; requests of other shapes behind it still may (back-fill). At most Rules::holders requests
-// are in 2 and 3 at a time. Passes are repeated until one decides nothing.
+// Otherwise it goes without. Of requests of one shape nobody passes anybody: when one cannot start, those of
+// its shape behind it do not either; requests of other shapes behind it still may (back-fill). At most
+// Rules::holders requests are in 2 and 3 at a time. Passes are repeated until one decides nothing.
 //
-// Back-fill without run-time estimates (W13). Slots outside of a reservation cannot delay its holder: anybody may take
-// them. Slots inside are taken only by who must give them back: pre-emptible, of a strictly lower priority, in a pool
-// with pre-emption; the holder gets them by pre-empting as soon as that is enough for it to start. So what it waits for
-// is equals and betters to end, and they cannot be followed there by others: a waiting gang is never starved by small
-// jobs. (What gathers for the holder on the best agent never shrinks, and grows with each end there.)
+// Back-fill without run-time estimates (W13). Slots outside of a reservation cannot delay its holder: anybody
+// may take them. Slots inside are taken only by who must give them back: pre-emptible, of a strictly lower
+// priority, in a pool with pre-emption; the holder gets them by pre-empting as soon as that is enough for it
+// to start. So what it waits for is equals and betters to end, and they cannot be followed there by others: a
+// waiting gang is never starved by small jobs. (What gathers for the holder on the best agent never shrinks,
+// and grows with each end there.)
 //
 // Policies (the order of the walk, and who may be pre-empted for whom):
-//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority number.
-//   fair_share   weighted max-min, by user, then by experiment: the user with the least slots per weight, in it the
-//                experiment with the least slots per weight. A victim is taken only from one who has, after losing it,
-//                still at least as much per weight as the taker has after starting: nothing moves back (no thrash).
+//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority
+//   number. fair_share   weighted max-min, by user, then by experiment: the user with the least slots per
+//   weight, in it the
+//                experiment with the least slots per weight. A victim is taken only from one who has, after
+//                losing it, still at least as much per weight as the taker has after starting: nothing moves
+//                back (no thrash).
 //   round_robin  the experiment with the fewest running trials; no pre-emption.
 // Ties fall to (priority, position, job, trial). What leaves no longer counts for its user; what holds does.
-// `max_slots` of an experiment bounds what it holds at any moment, in every policy; who would exceed it is passed over.
+// `max_slots` of an experiment bounds what it holds at any moment, in every policy; who would exceed it is
+// passed over.
 //
-// Placement. One agent if any has room: the one with the fewest free slots that are enough (best fit), ties by id.
-// Else, unless single_node, several: the fewest agents, of those the choice that leaves the fewest slots over
-// (fitting.h). On an agent: one link group, adjacent slots. Victims for one agent: first by how little the most
-// important of them matters, then the fewest slots vacated, then the fewest allocations; among at most kCandidates
-// agents, those with most slots free or coming first. Victims are least important and newest first, and none leaves
-// that is not needed. Zero-slot requests need a place on an agent (max_zero_slot), the least used first. Agents that
-// are not open (disconnected, draining, disabled) and disabled slots take nothing new.
+// Placement. One agent if any has room: the one with the fewest free slots that are enough (best fit), ties
+// by id. Else, unless single_node, several: the fewest agents, of those the choice that leaves the fewest
+// slots over (fitting.h). On an agent: one link group, adjacent slots. Victims for one agent: first by how
+// little the most important of them matters, then the fewest slots vacated, then the fewest allocations;
+// among at most kCandidates agents, those with most slots free or coming first. Victims are least important
+// and newest first, and none leaves that is not needed. Zero-slot requests need a place on an agent
+// (max_zero_slot), the least used first. Agents that are not open (disconnected, draining, disabled) and
+// disabled slots take nothing new.
 //
-// Costs. A change and its decision touch the agents concerned and the head of each shape's queue: O(log agents + shapes)
-// and what is decided; no queue is walked. Shapes in the queue are few (a handful of slot counts).
+// Costs. A change and its decision touch the agents concerned and the head of each shape's queue: O(log
+// agents + shapes) and what is decided; no queue is walked. Shapes in the queue are few (a handful of slot
+// counts).
 #pragma once
 
 #include <cstdint>
@@ -152,7 +160,8 @@ class Scheduler {
   // Changes. `put_` adds or replaces; what names an unknown thing changes nothing.
   void put_rules(Rules rules);  ///< rebuilds everything
   void put_agent(Agent agent);  ///< joins, is drained, gets or loses slots, has one disabled …
-  /// Its allocations stay until they have `ended`; they hold their slots when the agent comes back before that.
+  /// Its allocations stay until they have `ended`; they hold their slots when the agent comes back before
+  /// that.
   void remove_agent(const AgentId& agent);
   void put_job(Job job);
   /// Withdraws its requests; the job is forgotten when its last allocation has ended.

@@ -98,7 +98,8 @@ bool Pass::share_is_owed(const Taker& taker) const {
   if (pool_.rules.policy != Policy::kFairShare) return true;
   const JobState& mine = *taker.job;
   const auto& users = pool_.queue.victims();
-  if (!users.empty() && (mine.user->used + taker.shape.slots) / mine.user->weight < users.rbegin()->share) return true;
+  if (!users.empty() && (mine.user->used + taker.shape.slots) / mine.user->weight < users.rbegin()->share)
+    return true;
   const auto& jobs = mine.user->victims;
   return !jobs.empty() &&
          (mine.used + mine.promised + taker.shape.slots) / mine.job.weight < jobs.rbegin()->share;
@@ -108,7 +109,8 @@ std::vector<RunningState*> Pass::by_priority_on(const Node& node, int level, int
   std::vector<RunningState*> there, chosen;
   for (const Node::Holding& holding : node.here) {
     RunningState& state = *holding.running;
-    if (state.may_leave() && state.job->job.priority >= level && gain_on(node, state) > 0) there.push_back(&state);
+    if (state.may_leave() && state.job->job.priority >= level && gain_on(node, state) > 0)
+      there.push_back(&state);
   }
   std::sort(there.begin(), there.end(), less_important);
   int gained = 0;
@@ -151,7 +153,8 @@ std::vector<RunningState*> Pass::victims_anywhere(const Taker& taker) {
   return chosen;
 }
 
-/// While victims are chosen their shares are taken away, so that the next is taken from whoever has most then.
+/// While victims are chosen their shares are taken away, so that the next is taken from whoever has most
+/// then.
 std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& node, int need) {
   std::vector<RunningState*> chosen;
   int gained = 0;

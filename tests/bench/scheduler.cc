@@ -1,5 +1,5 @@
-// Owns the benchmark of the scheduler: what an event costs in a pool of 100 slots and in one of 10,000 with 100,000
-// requests waiting, by turns, and beside a naive pass over the big one.
+// Owns the benchmark of the scheduler: what an event costs in a pool of 100 slots and in one of 10,000 with
+// 100,000 requests waiting, by turns, and beside a naive pass over the big one.
 #include "master/scheduler/scheduler.h"
 
 #include <algorithm>
@@ -14,8 +14,9 @@ namespace {
 using namespace det;
 using namespace det::scheduler;
 
-/// A full pool where things happen: trials end, come and are withdrawn, experiments change priority, important ones
-/// pre-empt, agents drain and open. Every event is one or more changes and the decision on them.
+/// A full pool where things happen: trials end, come and are withdrawn, experiments change priority,
+/// important ones pre-empt, agents drain and open. Every event is one or more changes and the decision on
+/// them.
 class World {
  public:
   World(int agents, int requests, Policy policy) : scheduler_(Rules{.policy = policy}) {
@@ -46,7 +47,8 @@ class World {
       request(important(), kSizes[below(8)]);
     } else {
       // One agent drains, and opens again at the next such event.
-      if (agents_[drained_].open) drained_ = static_cast<std::size_t>(below(static_cast<int>(agents_.size())));
+      if (agents_[drained_].open)
+        drained_ = static_cast<std::size_t>(below(static_cast<int>(agents_.size())));
       agents_[drained_].open = !agents_[drained_].open;
       scheduler_.put_agent(agents_[drained_]);
     }
@@ -68,7 +70,8 @@ class World {
     return jobs_;
   }
   void put_job(int id, int priority) {
-    scheduler_.put_job({.id = ExperimentId(id), .user = UserId(id % 20), .priority = priority, .position = id});
+    scheduler_.put_job(
+        {.id = ExperimentId(id), .user = UserId(id % 20), .priority = priority, .position = id});
   }
   void request(int job, int slots) {
     scheduler_.put_request({TrialId(++trial_), ExperimentId(job), slots, slots <= 8 && below(2) == 0, true});
@@ -112,8 +115,9 @@ double naive_seconds(const Snapshot& pool) {
   int placed = 0;
   const double seconds = bench::seconds_of([&] {
     std::vector<Request> queue = pool.requests;
-    std::sort(queue.begin(), queue.end(),
-              [](const Request& a, const Request& b) { return std::tie(a.job, a.trial) < std::tie(b.job, b.trial); });
+    std::sort(queue.begin(), queue.end(), [](const Request& a, const Request& b) {
+      return std::tie(a.job, a.trial) < std::tie(b.job, b.trial);
+    });
     for (const Request& request : queue) {
       std::size_t best = free.size();
       for (std::size_t i = 0; i < free.size(); ++i) {
@@ -139,8 +143,8 @@ void compare(const std::string& name, Policy policy) {
   bench::figure("scheduler_" + name + "_p99_ratio", large_p99 / small_p99, "x", "<=", 3);
   bench::figure("scheduler_" + name + "_fill_10000_slots", large.fill_seconds * 1e3, "ms", "<=", 200);
   bench::figure("scheduler_" + name + "_starts", static_cast<double>(large.starts), "starts", ">=", 20000);
-  bench::figure("scheduler_" + name + "_naive_pass_to_p99", naive_seconds(large.snapshot()) * 1e6 / large_p99, "x",
-                ">=", 100);
+  bench::figure("scheduler_" + name + "_naive_pass_to_p99", naive_seconds(large.snapshot()) * 1e6 / large_p99,
+                "x", ">=", 100);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
-// Owns the scheduler under random events: at every step its answer is that of the reference, and no rule is broken.
+// Owns the scheduler under random events: at every step its answer is that of the reference, and no rule is
+// broken.
+#include "base/random.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
 
-#include "base/random.h"
+#include "master/scheduler/explain.h"
 #include "reference.h"
 
 namespace det::scheduler {
@@ -16,6 +19,37 @@ class World {
   explicit World(std::uint64_t seed) : random_{seed, 0}, scheduler_(rules()) {
     for (int i = below(6); i >= 0; --i) agent();
     for (int i = below(6); i >= 0; --i) job();
+  }
+
+  /// Every suggestion is tried, and judged by the reference.
+  int check_explanations() {
+    const Snapshot pool = scheduler_.snapshot();
+    int tried = 0;
+    for (const Request& request : pool.requests) {
+      INFO(show(pool) << "explain " << request.trial.value);
+      const Explanation found = explain(pool, request.trial);
+      REQUIRE(found.position >= 1);
+      REQUIRE(found.position <= found.queued);
+      REQUIRE(found.reason != Reason::kNotWaiting);
+      REQUIRE(found.reason != Reason::kStartsNow);
+      for (const Suggestion& suggestion : found.suggestions) {
+        INFO("suggestion " << static_cast<int>(suggestion.what) << " " << suggestion.value);
+        Snapshot other = apply(pool, request.trial, suggestion);
+        std::vector<Hold> holds;
+        Plan plan = reference_decide(other, holds);
+        if (!suggestion.preempts.empty()) {
+          REQUIRE(suggestion.what == Suggestion::What::kPriority);
+          Scheduler scheduler(other);
+          scheduler.decide();
+          for (TrialId victim : suggestion.preempts) scheduler.ended(victim);
+          plan = reference_decide(scheduler.snapshot(), holds);
+        }
+        REQUIRE(std::any_of(plan.start.begin(), plan.start.end(),
+                            [&](const Placement& one) { return one.trial == request.trial; }));
+        ++tried;
+      }
+    }
+    return tried;
   }
 
   void step() {
@@ -45,7 +79,8 @@ class World {
     return rules;
   }
   void agent() {
-    Agent agent{.id = AgentId("a" + std::to_string(below(7))), .slots = std::vector<Slot>(static_cast<std::size_t>(below(9)))};
+    Agent agent{.id = AgentId("a" + std::to_string(below(7))),
+                .slots = std::vector<Slot>(static_cast<std::size_t>(below(9)))};
     for (Slot& slot : agent.slots) {
       slot.enabled = !one_in(10);
       slot.link = below(2);
@@ -59,7 +94,10 @@ class World {
     scheduler_.put_agent(agent);
   }
   void job() {
-    Job job{.id = ExperimentId(below(8)), .user = UserId(below(3)), .priority = 40 + below(4), .position = below(3)};
+    Job job{.id = ExperimentId(below(8)),
+            .user = UserId(below(3)),
+            .priority = 40 + below(4),
+            .position = below(3)};
     job.weight = 1 + below(3);
     if (one_in(3)) job.max_slots = below(9);
     scheduler_.put_job(job);
@@ -110,7 +148,8 @@ class World {
   }
   void request(const Snapshot& now) {
     for (int count = below(4); count >= 0 && !now.jobs.empty(); --count) {
-      scheduler_.put_request({TrialId(++trial_), any(now.jobs).id, one_in(5) ? below(20) : below(5), one_in(2), !one_in(5)});
+      scheduler_.put_request(
+          {TrialId(++trial_), any(now.jobs).id, one_in(5) ? below(20) : below(5), one_in(2), !one_in(5)});
     }
   }
 
@@ -137,7 +176,8 @@ class World {
       REQUIRE(slots_of(start.parts) == request->slots);
       if (request->single_node) REQUIRE(start.parts.size() == 1);
       for (const Job& job : before.jobs) {
-        if (job.id == request->job && job.max_slots && request->slots > 0) REQUIRE(held[job.id] <= *job.max_slots);
+        if (job.id == request->job && job.max_slots && request->slots > 0)
+          REQUIRE(held[job.id] <= *job.max_slots);
       }
       for (const Part& part : start.parts) {
         const auto agent = std::find_if(before.agents.begin(), before.agents.end(),
@@ -169,6 +209,19 @@ TEST_CASE("after any events the scheduler decides what the reference decides ove
     World world(seed);
     for (int step = 0; step < 100; ++step) world.step();
   }
+}
+
+TEST_CASE("what an explanation suggests starts the request") {
+  int tried = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    INFO("seed " << seed);
+    World world(seed);
+    for (int step = 0; step < 60; ++step) {
+      world.step();
+      if (step % 10 == 9) tried += world.check_explanations();
+    }
+  }
+  REQUIRE(tried > 1000);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ class Walk {
   int used(ExperimentId id) const {
     int slots = promised_to_.contains(id) ? promised_to_.at(id).first : 0;
     for (std::size_t i = 0; i < s_.running.size(); ++i) {
-      if (s_.running[i].job == id && !s_.running[i].leaving && !lost_.contains(i)) slots += size(s_.running[i]);
+      if (s_.running[i].job == id && !s_.running[i].leaving && !lost_.contains(i))
+        slots += size(s_.running[i]);
     }
     return slots;
   }
@@ -111,7 +112,8 @@ class Walk {
     return slots;
   }
   static int capacity(const Agent& a) {
-    return static_cast<int>(std::count_if(a.slots.begin(), a.slots.end(), [](const Slot& x) { return x.enabled; }));
+    return static_cast<int>(
+        std::count_if(a.slots.begin(), a.slots.end(), [](const Slot& x) { return x.enabled; }));
   }
   int free(const Agent& a) const {
     int slots = capacity(a);
@@ -176,7 +178,8 @@ class Walk {
     for (const Running& r : s_.running) {
       for (const Part& part : r.parts) {
         for (int slot : part.slots) {
-          if (part.agent == a.id && slot < static_cast<int>(free.size())) free[static_cast<std::size_t>(slot)] = false;
+          if (part.agent == a.id && slot < static_cast<int>(free.size()))
+            free[static_cast<std::size_t>(slot)] = false;
         }
       }
     }
@@ -290,7 +293,8 @@ class Walk {
       auto key = [&](std::size_t i) { return rank(s_.running[i].job, s_.running[i].trial); };
       std::sort(order.begin(), order.end(), [&](auto a, auto b) { return key(b) < key(a); });
       if (order.size() > static_cast<std::size_t>(looks)) order.resize(static_cast<std::size_t>(looks));
-      const auto best = std::find_if(order.begin(), order.end(), [&](auto i) { return gain(i) > 0 && may(i); });
+      const auto best =
+          std::find_if(order.begin(), order.end(), [&](auto i) { return gain(i) > 0 && may(i); });
       if (best == order.end()) break;
       chosen.push_back(*best);
       gained += gain(*best);
@@ -349,7 +353,9 @@ class Walk {
     const int need = r.slots - slack();
     if (need <= 0 || above(r) >= kNobody) return {};
     auto gain = [&](std::size_t i) { return this->gain(s_.running[i]); };
-    auto may = [&](std::size_t i) { return by_priority() ? level(s_.running[i]) > above(r) : restores_share(r, i); };
+    auto may = [&](std::size_t i) {
+      return by_priority() ? level(s_.running[i]) > above(r) : restores_share(r, i);
+    };
     return take(need, by_priority() ? INT_MAX : kLooks, may, gain);
   }
 
@@ -400,7 +406,8 @@ static std::string show(const std::vector<Part>& parts) {
   std::string text = " on";
   for (const Part& part : parts) {
     text += " " + part.agent.value;
-    for (std::size_t i = 0; i < part.slots.size(); ++i) text += (i ? "," : ":") + std::to_string(part.slots[i]);
+    for (std::size_t i = 0; i < part.slots.size(); ++i)
+      text += (i ? "," : ":") + std::to_string(part.slots[i]);
   }
   return text;
 }
@@ -415,8 +422,8 @@ std::string show(const Snapshot& snapshot) {
   }
   text += "\n";
   for (const Agent& agent : snapshot.agents) {
-    text += "agent " + agent.id.value + " " + std::to_string(agent.slots.size()) + (agent.open ? "" : " closed") +
-            " zero " + std::to_string(agent.max_zero_slot);
+    text += "agent " + agent.id.value + " " + std::to_string(agent.slots.size()) +
+            (agent.open ? "" : " closed") + " zero " + std::to_string(agent.max_zero_slot);
     std::string disabled, links;
     for (std::size_t i = 0; i < agent.slots.size(); ++i) {
       if (!agent.slots[i].enabled) disabled += (disabled.empty() ? "" : ",") + std::to_string(i);
@@ -434,12 +441,13 @@ std::string show(const Snapshot& snapshot) {
     text += "\n";
   }
   for (const Running& one : snapshot.running) {
-    text += "running " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) + show(one.parts) +
-            (one.leaving ? " leaving" : "") + (one.preemptible ? "" : " fixed") + "\n";
+    text += "running " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) +
+            show(one.parts) + (one.leaving ? " leaving" : "") + (one.preemptible ? "" : " fixed") + "\n";
   }
   for (const Request& one : snapshot.requests) {
-    text += "request " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) + " slots " +
-            std::to_string(one.slots) + (one.single_node ? " single" : "") + (one.preemptible ? "" : " fixed") + "\n";
+    text += "request " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) +
+            " slots " + std::to_string(one.slots) + (one.single_node ? " single" : "") +
+            (one.preemptible ? "" : " fixed") + "\n";
   }
   return text;
 }

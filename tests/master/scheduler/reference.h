@@ -14,8 +14,8 @@ std::string show(const Snapshot& snapshot);
 /// "hold 7 reserved on a1 slots 4"
 std::string show(const std::vector<Hold>& holds);
 
-/// The rules of scheduler.h over a whole snapshot, by brute force and without an index: every step looks at every
-/// request, agent and allocation anew. Shares only the geometry (fitting.h) with what it judges.
+/// The rules of scheduler.h over a whole snapshot, by brute force and without an index: every step looks at
+/// every request, agent and allocation anew. Shares only the geometry (fitting.h) with what it judges.
 Plan reference_decide(const Snapshot& snapshot, std::vector<Hold>& holds);
 
 }  // namespace det::scheduler

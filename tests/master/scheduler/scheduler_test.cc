@@ -6,10 +6,14 @@
 //   job <id> [user <u>] [priority <p>] [position <t>] [weight <w>] [max_slots <n>]
 //   running <trial> [of <job>] on <agent[:a,b]>… [leaving] [fixed]
 //   request <trial> [of <job>] slots <n> [single] [fixed]
-// Keys of a job on a running or request line are of its job; without `of` that is the job of the trial's number.
+// Keys of a job on a running or request line are of its job; without `of` that is the job of the trial's
+// number.
 //   start <trial> on <agent:slots>… | preempt <trial> | nothing        what is expected, in order
 //   hold <trial> leaving|preempting|reserved [on <agent>] slots <n>    looked at when a block names one
 //   then <any of the first lines> | then ended|leaving|withdraw|forget <id> | then gone <agent>
+//   explain <trial> [recent <seconds,…>] [age <trial>=<seconds>]        asked after the decision; the text
+//   follows, `| line` shape <pool> <slots of each agent>, and fits <pool> <slots> [single]: the answer
+//   follows, `| message` or `| yes`
 // `then` changes the pool after a decision; what is expected next is the next decision.
 #include "master/scheduler/scheduler.h"
 
@@ -21,6 +25,8 @@
 #include <sstream>
 #include <string>
 
+#include "master/scheduler/explain.h"
+#include "master/scheduler/fits.h"
 #include "reference.h"
 
 namespace det::scheduler {
@@ -76,6 +82,16 @@ class Play {
       change(kind, in);
       return;
     }
+    if (kind == "explain" || kind == "fits") {
+      settle();
+      asked_ = kind == "explain" ? explained(in) : fitting(in);
+      asking_ = true;
+      return;
+    }
+    if (kind == "|") {
+      expected_ += (text.size() > 2 ? text.substr(2) : "") + "\n";
+      return;
+    }
     if (kind == "start" || kind == "preempt" || kind == "nothing" || kind == "hold") {
       expecting_ = true;
       if (kind != "nothing") expected_ += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
@@ -85,6 +101,7 @@ class Play {
     change(kind, in);
   }
   void settle() {
+    if (std::exchange(asking_, false)) CHECK(asked_ == std::exchange(expected_, ""));
     if (!std::exchange(expecting_, false)) return;
     const Plan plan = scheduler_.decide();
     std::string got = show(plan);
@@ -95,9 +112,14 @@ class Play {
 
  private:
   void change(const std::string& kind, std::istringstream& in) {
-    std::string name;
+    std::string name, text;
     if (kind != "pool") in >> name;
     if (kind == "agent") return agent(name, in);
+    if (kind == "shape") {
+      in >> text;
+      shapes_.push_back({name, read_numbers(text)});
+      return;
+    }
     if (kind == "gone") return scheduler_.remove_agent(AgentId(name));
     const Words words(in);
     if (kind == "pool") return pool(words);
@@ -115,6 +137,28 @@ class Play {
     }
     REQUIRE(kind == "running");
     scheduler_.started({TrialId(id), of, words.parts, !words.has("fixed"), words.has("leaving")});
+  }
+  std::string explained(std::istringstream& in) {
+    std::int64_t trial = 0;
+    in >> trial;
+    const Words words(in);
+    RunLengths lengths;
+    if (words.has("recent")) {
+      for (int seconds : read_numbers(words.text("recent"))) lengths.recent.push_back(seconds);
+    }
+    if (words.has("age")) {
+      const std::string age = words.text("age");
+      lengths.age[TrialId(std::stoll(age))] = std::stod(age.substr(age.find('=') + 1));
+    }
+    scheduler_.decide();
+    return to_text(explain(scheduler_.snapshot(), TrialId(trial), lengths));
+  }
+  std::string fitting(std::istringstream& in) {
+    std::string pool;
+    int slots = 0;
+    in >> pool >> slots;
+    const Status status = fits(shapes_, pool, slots, Words(in).has("single"));
+    return (status ? "yes" : status.error().message) + "\n";
   }
   void pool(const Words& words) {
     Rules rules = scheduler_.snapshot().rules;
@@ -140,7 +184,8 @@ class Play {
     const Words words(in);
     Agent agent{.id = AgentId(name), .slots = std::vector<Slot>(slots), .open = !words.has("closed")};
     if (words.has("disabled")) {
-      for (int slot : read_numbers(words.text("disabled"))) agent.slots.at(static_cast<std::size_t>(slot)).enabled = false;
+      for (int slot : read_numbers(words.text("disabled")))
+        agent.slots.at(static_cast<std::size_t>(slot)).enabled = false;
     }
     if (words.has("links")) {
       const auto links = read_numbers(words.text("links"));
@@ -162,7 +207,9 @@ class Play {
 
   Scheduler scheduler_;
   std::map<std::int64_t, Job> jobs_;
-  std::string expected_;
+  std::vector<PoolShape> shapes_;
+  std::string expected_, asked_;
+  bool asking_ = false;
   bool expecting_ = false, holds_ = false;
 };
 
