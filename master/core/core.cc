@@ -135,8 +135,9 @@ void Core::Impl::schedule_pool(const std::string& pool) {
     assign(trials.at(placement.trial), agents.at(part.agent), part.slots);
   }
   for (TrialId id : plan.preempt) {
-    // What started in this very decision is not asked to leave by it.
-    if (Allocation* allocation = live_allocation(id)) ask_to_leave(*allocation, "its slots go to a more important trial");
+    if (Allocation* allocation = live_allocation(id)) {
+      ask_to_leave(*allocation, "its slots go to a more important trial");
+    }
   }
 }
 
