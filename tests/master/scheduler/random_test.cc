@@ -188,6 +188,7 @@ class World {
       }
     }
     for (TrialId trial : plan.preempt) {
+      for (const Placement& start : plan.start) REQUIRE(start.trial != trial);
       REQUIRE(before.rules.preemption);
       REQUIRE(before.rules.policy != Policy::kRoundRobin);
       const auto victim = std::find_if(after.running.begin(), after.running.end(),
