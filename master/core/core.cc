@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "master/core/impl.h"
+#include "master/scheduler/position.h"
 #include "master/scheduler/scheduler.h"
 
 namespace det::core {
@@ -95,38 +96,49 @@ void Core::Impl::schedule_pool(const std::string& pool) {
   auto waiting_here = waiting.find(pool);
   if (waiting_here == waiting.end()) return;
   scheduler::Snapshot snapshot;
-  auto claim = [this](const Trial& trial) {
-    return scheduler::Claim{config_of(trial).resources.priority,
-                            experiments.at(trial.experiment).submitted.micros, trial.id.value};
+  std::set<ExperimentId> known;
+  auto job = [&](const Trial& trial) {
+    if (known.insert(trial.experiment).second) {
+      const expconf::Resources& resources = config_of(trial).resources;
+      const Experiment& experiment = experiments.at(trial.experiment);
+      snapshot.jobs.push_back({.id = experiment.id,
+                               .user = experiment.owner,
+                               .priority = resources.priority,
+                               .position = scheduler::position_of(experiment.submitted)});
+    }
+    return trial.experiment;
   };
   for (TrialId id : waiting_here->second) {
     const Trial& trial = trials.at(id);
-    snapshot.requests.push_back({id, claim(trial), config_of(trial).resources.slots_per_trial});
+    snapshot.requests.push_back({.trial = id,
+                                 .job = job(trial),
+                                 .slots = config_of(trial).resources.slots_per_trial,
+                                 .single_node = true});
   }
   for (const auto& [id, agent] : agents) {
     if (agent.pool != pool || agent.session == 0) continue;
-    scheduler::AgentView view{.id = id};
-    view.slot_free.assign(agent.slots.size(), true);
-    static const std::set<AllocationId> kNone;
+    snapshot.agents.push_back({.id = id, .slots = std::vector<scheduler::Slot>(agent.slots.size())});
     auto held_here = on_agent.find(id);
-    for (const AllocationId& held : held_here == on_agent.end() ? kNone : held_here->second) {
+    if (held_here == on_agent.end()) continue;
+    for (const AllocationId& held : held_here->second) {
       const Allocation& allocation = allocations.at(held);
-      snapshot.running.push_back({.allocation = held,
-                                  .claim = claim(trials.at(allocation.trial)),
-                                  .agent = id,
-                                  .slots = allocation.slots,
-                                  .leaving = allocation.preempt_requested || allocation.kill_requested});
       if (is(Mutant::kSlotFreedAtKill) && allocation.kill_requested) continue;
-      for (int slot : allocation.slots) view.slot_free[static_cast<std::size_t>(slot)] = false;
+      snapshot.running.push_back({.trial = allocation.trial,
+                                  .job = job(trials.at(allocation.trial)),
+                                  .parts = {{id, allocation.slots}},
+                                  .leaving = allocation.preempt_requested || allocation.kill_requested});
     }
-    snapshot.agents.push_back(std::move(view));
   }
   const scheduler::Plan plan = scheduler::schedule(snapshot);
   for (const scheduler::Placement& placement : plan.start) {
-    assign(trials.at(placement.trial), agents.at(placement.agent), placement.slots);
+    const scheduler::Part& part = placement.parts.front();
+    assign(trials.at(placement.trial), agents.at(part.agent), part.slots);
   }
-  for (const AllocationId& id : plan.preempt)
-    ask_to_leave(allocations.at(id), "its slots go to a more important trial");
+  for (TrialId id : plan.preempt) {
+    if (Allocation* allocation = live_allocation(id)) {
+      ask_to_leave(*allocation, "its slots go to a more important trial");
+    }
+  }
 }
 
 void Core::Impl::reply(ReplyTo to, Result<ReplyValue> value) {

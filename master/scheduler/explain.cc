@@ -1,0 +1,323 @@
+#include "master/scheduler/explain.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace det::scheduler {
+namespace {
+
+constexpr int kTries = 6;        // of each kind of suggestion
+constexpr int kMostEnds = 2000;  // of the play that an estimate is
+
+int slots_of(const Running& one) {
+  int slots = 0;
+  for (const Part& part : one.parts) slots += static_cast<int>(part.slots.size());
+  return slots;
+}
+int enabled(const Agent& agent) {
+  return static_cast<int>(
+      std::count_if(agent.slots.begin(), agent.slots.end(), [](const Slot& slot) { return slot.enabled; }));
+}
+template <typename Things, typename Id>
+auto find(Things& things, const Id& id) {
+  return std::find_if(things.begin(), things.end(), [&](const auto& one) {
+    if constexpr (std::is_same_v<Id, TrialId>) {
+      return one.trial == id;
+    } else {
+      return one.id == id;
+    }
+  });
+}
+bool starts(const Plan& plan, TrialId trial) { return find(plan.start, trial) != plan.start.end(); }
+
+class Explainer {
+ public:
+  Explainer(const Snapshot& pool, TrialId trial) : pool_(pool), trial_(trial) {}
+  Explanation run(const RunLengths& lengths);
+
+ private:
+  void place_in_queue();
+  Reason reason();
+  void name_blockers();
+  void suggest();
+  void suggest_slots();
+  void suggest_priority();
+  bool offer(Suggestion suggestion);
+  std::optional<Estimate> play(const RunLengths& lengths) const;
+  const Job& job_of(ExperimentId id) const { return *find(pool_.jobs, id); }
+  int free_on(const Agent& agent) const;
+  int free() const;
+
+  const Snapshot& pool_;
+  TrialId trial_;
+  Request request_;
+  Job job_;
+  std::vector<Hold> holds_;
+  Explanation out_;
+};
+
+int Explainer::free_on(const Agent& agent) const {
+  if (!agent.open) return 0;
+  int slots = enabled(agent);
+  for (const Running& one : pool_.running) {
+    for (const Part& part : one.parts) {
+      if (part.agent != agent.id) continue;
+      for (int slot : part.slots) {
+        const auto index = static_cast<std::size_t>(slot);
+        slots -= index < agent.slots.size() && agent.slots[index].enabled;
+      }
+    }
+  }
+  return slots;
+}
+
+int Explainer::free() const {
+  int slots = 0;
+  for (const Agent& agent : pool_.agents) slots += free_on(agent);
+  return slots;
+}
+
+Explanation Explainer::run(const RunLengths& lengths) {
+  out_.trial = trial_;
+  const auto request = find(pool_.requests, trial_);
+  if (request == pool_.requests.end()) return out_;
+  request_ = *request;
+  job_ = job_of(request_.job);
+  out_.job = job_.id;
+  out_.slots = request_.slots;
+  out_.single_node = request_.single_node;
+  place_in_queue();
+  Scheduler scheduler(pool_);
+  const Plan plan = scheduler.decide();
+  holds_ = scheduler.holds();
+  out_.reason = starts(plan, trial_) ? Reason::kStartsNow : reason();
+  if (out_.reason == Reason::kStartsNow) return out_;
+  name_blockers();
+  suggest();
+  if (!lengths.recent.empty()) out_.estimate = play(lengths);
+  return out_;
+}
+
+void Explainer::place_in_queue() {
+  std::map<UserId, double> users;
+  std::map<ExperimentId, double> jobs;
+  if (pool_.rules.policy != Policy::kPriority) {
+    for (const Running& one : pool_.running) {
+      if (one.leaving) continue;
+      const Job& job = job_of(one.job);
+      if (pool_.rules.policy == Policy::kRoundRobin) {
+        jobs[job.id] += 1;
+        continue;
+      }
+      const auto weight = pool_.rules.user_weights.find(job.user);
+      users[job.user] += slots_of(one) / (weight == pool_.rules.user_weights.end() ? 1 : weight->second);
+      jobs[job.id] += slots_of(one) / job.weight;
+    }
+  }
+  std::map<ExperimentId, const Job*> known;
+  for (const Job& job : pool_.jobs) known[job.id] = &job;
+  auto key = [&](const Request& one) {
+    const Job& job = *known.at(one.job);
+    const UserId user = pool_.rules.policy == Policy::kFairShare ? job.user : UserId{};
+    return std::tuple(users[user], user, jobs[job.id], job.priority, job.position, job.id, one.trial);
+  };
+  const auto mine = key(request_);
+  out_.queued = static_cast<int>(pool_.requests.size());
+  out_.position = 1 + static_cast<int>(std::count_if(pool_.requests.begin(), pool_.requests.end(),
+                                                     [&](const Request& one) { return key(one) < mine; }));
+}
+
+Reason Explainer::reason() {
+  if (request_.slots == 0) return Reason::kZeroSlot;
+  int held = 0, most = 0, all = 0, largest_free = 0;
+  for (const Running& one : pool_.running) held += one.job == job_.id ? slots_of(one) : 0;
+  if (job_.max_slots && held + request_.slots > *job_.max_slots) return Reason::kMaxSlots;
+  for (const Agent& agent : pool_.agents) {
+    if (!agent.open) continue;
+    most = std::max(most, enabled(agent));
+    all += enabled(agent);
+    largest_free = std::max(largest_free, free_on(agent));
+  }
+  if ((request_.single_node ? most : all) < request_.slots) return Reason::kTooBig;
+  if (const auto hold = find(holds_, trial_); hold != holds_.end()) {
+    out_.reserves = true;
+    out_.reserved = hold->agent;
+    if (hold->why != Hold::Why::kReserved) return Reason::kLeaving;
+  }
+  return (request_.single_node ? largest_free : free()) >= request_.slots ? Reason::kKept : Reason::kBusy;
+}
+
+void Explainer::name_blockers() {
+  std::vector<Blocker> found;
+  if (out_.reason == Reason::kKept) {
+    for (const Hold& hold : holds_) {
+      if (hold.trial == trial_) continue;
+      const auto holder = find(pool_.requests, hold.trial);
+      if (holder == pool_.requests.end()) continue;
+      found.push_back({hold.trial, holder->job, Blocker::How::kHolds, hold.slots, {}});
+      if (!hold.agent.value.empty()) found.back().agents.push_back(hold.agent);
+    }
+  }
+  // The nearest agent: the one kept for it, else where most is free.
+  const Agent* nearest = nullptr;
+  for (const Agent& agent : pool_.agents) {
+    if (!request_.single_node || !agent.open || enabled(agent) < request_.slots) continue;
+    const bool kept = agent.id == out_.reserved;
+    if (kept || !nearest || (nearest->id != out_.reserved && free_on(agent) > free_on(*nearest)))
+      nearest = &agent;
+  }
+  std::vector<const Running*> running;
+  for (const Running& one : pool_.running) {
+    const bool there = std::any_of(one.parts.begin(), one.parts.end(),
+                                   [&](const Part& part) { return !nearest || part.agent == nearest->id; });
+    if (out_.reason == Reason::kMaxSlots ? one.job != job_.id : !there) continue;
+    if ((slots_of(one) == 0) != (request_.slots == 0)) continue;
+    if (out_.reason == Reason::kLeaving && !one.leaving) continue;
+    running.push_back(&one);
+  }
+  std::sort(running.begin(), running.end(), [&](const Running* a, const Running* b) {
+    return std::tuple(!a->leaving, -slots_of(*a), a->trial) <
+           std::tuple(!b->leaving, -slots_of(*b), b->trial);
+  });
+  for (const Running* one : running) {
+    if (out_.reason == Reason::kTooBig || out_.reason == Reason::kKept) break;
+    const auto how = one->leaving ? Blocker::How::kLeaves : Blocker::How::kRuns;
+    found.push_back({one->trial, one->job, how, slots_of(*one), {}});
+    for (const Part& part : one->parts) found.back().agents.push_back(part.agent);
+  }
+  out_.more_blockers = std::max(0, static_cast<int>(found.size()) - kMostNamed);
+  if (out_.more_blockers > 0) found.resize(kMostNamed);
+  out_.blockers = std::move(found);
+}
+
+/// Keeps the suggestion when it works.
+bool Explainer::offer(Suggestion suggestion) {
+  Scheduler scheduler(apply(pool_, trial_, suggestion));
+  const Plan plan = scheduler.decide();
+  if (!starts(plan, trial_)) {
+    const auto hold = find(scheduler.holds(), trial_);
+    if (suggestion.what != Suggestion::What::kPriority || plan.preempt.empty() ||
+        hold == scheduler.holds().end() || hold->why == Hold::Why::kReserved) {
+      return false;
+    }
+    for (TrialId victim : plan.preempt) scheduler.ended(victim);
+    if (!starts(scheduler.decide(), trial_)) return false;
+    suggestion.preempts = plan.preempt;
+  }
+  out_.suggestions.push_back(std::move(suggestion));
+  return true;
+}
+
+void Explainer::suggest_slots() {
+  std::set<int, std::greater<>> sizes;
+  for (const Agent& agent : pool_.agents) sizes.insert(free_on(agent));
+  if (!request_.single_node) sizes.insert(free());
+  int tries = 0;
+  for (int slots : sizes) {
+    if (slots < 1 || slots >= request_.slots) continue;
+    if (tries++ == kTries || offer({.what = Suggestion::What::kSlots, .value = slots})) return;
+  }
+}
+
+void Explainer::suggest_priority() {
+  if (pool_.rules.policy != Policy::kPriority) return;
+  std::set<int, std::greater<>> better;
+  for (const Job& job : pool_.jobs) {
+    if (job.priority <= job_.priority && job.priority > 1) better.insert(job.priority - 1);
+  }
+  for (const Running& one : pool_.running) {
+    const int priority = job_of(one.job).priority;
+    if (priority <= job_.priority && priority > 1) better.insert(priority - 1);
+  }
+  int tries = 0;
+  for (int priority : better) {
+    if (tries++ == kTries || offer({.what = Suggestion::What::kPriority, .value = priority})) return;
+  }
+}
+
+void Explainer::suggest() {
+  int held = 0;
+  for (const Running& one : pool_.running) held += one.job == job_.id ? slots_of(one) : 0;
+  if (out_.reason == Reason::kMaxSlots) {
+    offer({.what = Suggestion::What::kMaxSlots, .value = held + request_.slots});
+  }
+  suggest_slots();
+  if (request_.single_node && request_.slots > 1) offer({.what = Suggestion::What::kSpread});
+  int tries = 0;
+  for (const Agent& agent : pool_.agents) {
+    if (agent.open && enabled(agent) == static_cast<int>(agent.slots.size())) continue;
+    if (tries++ == kTries) break;
+    offer({.what = Suggestion::What::kAgent, .agent = agent.id});
+  }
+  for (const Blocker& blocker : out_.blockers) {
+    if (blocker.how != Blocker::How::kHolds) offer({.what = Suggestion::What::kEnds, .trial = blocker.trial});
+  }
+  if (out_.reason != Reason::kMaxSlots) suggest_priority();
+}
+
+std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
+  std::vector<double> recent = lengths.recent;
+  const auto middle = recent.begin() + static_cast<std::ptrdiff_t>(recent.size() / 2);
+  std::nth_element(recent.begin(), middle, recent.end());
+  Estimate estimate{.seconds = 0, .median = *middle, .runs = static_cast<int>(recent.size())};
+  std::set<std::pair<double, TrialId>> ends;
+  for (const Running& one : pool_.running) {
+    const auto age = lengths.age.find(one.trial);
+    ends.insert({std::max(0.0, estimate.median - (age == lengths.age.end() ? 0 : age->second)), one.trial});
+  }
+  Scheduler scheduler(pool_);
+  for (int count = 0; count < kMostEnds; ++count) {
+    const Plan plan = scheduler.decide();
+    if (starts(plan, trial_)) return estimate;
+    for (const Placement& one : plan.start) ends.insert({estimate.seconds + estimate.median, one.trial});
+    // Who is asked to leave does so at once, as far as anybody can tell.
+    if (!plan.preempt.empty()) {
+      for (TrialId victim : plan.preempt) scheduler.ended(victim);
+      continue;
+    }
+    if (ends.empty()) return std::nullopt;
+    estimate.seconds = ends.begin()->first;
+    scheduler.ended(ends.begin()->second);
+    ends.erase(ends.begin());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Snapshot apply(Snapshot pool, TrialId trial, const Suggestion& suggestion) {
+  Request& request = *find(pool.requests, trial);
+  Job& job = *find(pool.jobs, request.job);
+  switch (suggestion.what) {
+    case Suggestion::What::kSlots:
+      request.slots = suggestion.value;
+      break;
+    case Suggestion::What::kSpread:
+      request.single_node = false;
+      break;
+    case Suggestion::What::kMaxSlots:
+      job.max_slots = suggestion.value;
+      break;
+    case Suggestion::What::kPriority:
+      job.priority = suggestion.value;
+      break;
+    case Suggestion::What::kAgent: {
+      Agent& agent = *find(pool.agents, suggestion.agent);
+      agent.open = true;
+      for (Slot& slot : agent.slots) slot.enabled = true;
+      break;
+    }
+    case Suggestion::What::kEnds:
+      std::erase_if(pool.running, [&](const Running& one) { return one.trial == suggestion.trial; });
+      break;
+  }
+  return pool;
+}
+
+Explanation explain(const Snapshot& pool, TrialId trial, const RunLengths& lengths) {
+  return Explainer(pool, trial).run(lengths);
+}
+
+}  // namespace det::scheduler

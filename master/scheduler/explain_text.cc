@@ -1,0 +1,107 @@
+// Owns the words of an explanation.
+#include <cmath>
+
+#include "base/text.h"
+#include "master/scheduler/explain.h"
+
+namespace det::scheduler {
+namespace {
+
+std::string slots_text(int slots) { return std::to_string(slots) + (slots == 1 ? " slot" : " slots"); }
+std::string trial_text(TrialId trial) { return "trial " + std::to_string(trial.value); }
+
+std::string trials_text(const std::vector<TrialId>& trials) {
+  std::vector<std::string> names;
+  for (TrialId trial : trials) names.push_back(std::to_string(trial.value));
+  return (names.size() == 1 ? "trial " : "trials ") + join(names, ", ");
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long>(std::llround(seconds));
+  if (whole < 120) return std::to_string(whole) + " s";
+  if (whole < 7200) return std::to_string(whole / 60) + " min";
+  return std::to_string(whole / 3600) + " h " + std::to_string(whole % 3600 / 60) + " min";
+}
+
+std::string why(const Explanation& e) {
+  switch (e.reason) {
+    case Reason::kNotWaiting:
+      return "it does not wait for slots";
+    case Reason::kStartsNow:
+      return "it starts now";
+    case Reason::kMaxSlots:
+      return "its experiment has as many slots as its max_slots allows";
+    case Reason::kTooBig:
+      return "the agents that take work now could not hold it, even if they were empty";
+    case Reason::kZeroSlot:
+      return "no agent takes another task without slots";
+    case Reason::kLeaving:
+      return "slots are coming free for it";
+    case Reason::kKept:
+      return "enough slots are free, but they are kept for those ahead of it";
+    case Reason::kBusy:
+      return "too few slots are free";
+  }
+  return "";
+}
+
+std::string blocker_text(const Blocker& blocker) {
+  std::string text = trial_text(blocker.trial) + " of experiment " + std::to_string(blocker.job.value);
+  text += blocker.how == Blocker::How::kHolds ? " waits for " : " has ";
+  text += slots_text(blocker.slots);
+  std::vector<std::string> agents;
+  for (const AgentId& agent : blocker.agents) agents.push_back(agent.value);
+  if (!agents.empty()) text += " on " + join(agents, ", ");
+  if (blocker.how == Blocker::How::kLeaves) text += " and leaves";
+  return text;
+}
+
+std::string suggestion_text(const Suggestion& suggestion) {
+  switch (suggestion.what) {
+    case Suggestion::What::kSlots:
+      return "starts now with " + slots_text(suggestion.value);
+    case Suggestion::What::kSpread:
+      return "starts now over several agents (is_single_node: false)";
+    case Suggestion::What::kMaxSlots:
+      return "starts now with max_slots " + std::to_string(suggestion.value);
+    case Suggestion::What::kAgent:
+      return "starts when agent " + suggestion.agent.value + " takes work with all its slots";
+    case Suggestion::What::kEnds:
+      return "starts when " + trial_text(suggestion.trial) + " ends";
+    case Suggestion::What::kPriority:
+      return "starts now at priority " + std::to_string(suggestion.value) +
+             (suggestion.preempts.empty() ? "" : " (pre-empts " + trials_text(suggestion.preempts) + ")");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string reason_name(Reason reason) {
+  const char* names[] = {"NOT_WAITING", "STARTS_NOW", "MAX_SLOTS", "TOO_BIG",
+                         "ZERO_SLOT",   "LEAVING",    "KEPT",      "BUSY"};
+  return names[static_cast<int>(reason)];
+}
+
+std::string to_text(const Explanation& e) {
+  if (e.reason == Reason::kNotWaiting) return trial_text(e.trial) + ": " + why(e) + "\n";
+  std::string text = trial_text(e.trial) + " of experiment " + std::to_string(e.job.value) + " waits for " +
+                     slots_text(e.slots) + (e.single_node && e.slots > 1 ? " on one agent" : "") +
+                     ": number " + std::to_string(e.position) + " of " + std::to_string(e.queued) +
+                     " in the queue\n";
+  text += why(e) + "\n";
+  if (e.reserves)
+    text += std::string("slots are kept for it") +
+            (e.reserved.value.empty() ? "" : " on " + e.reserved.value) + "\n";
+  for (const Blocker& blocker : e.blockers) text += "  " + blocker_text(blocker) + "\n";
+  if (e.more_blockers > 0) text += "  and " + std::to_string(e.more_blockers) + " more\n";
+  for (const Suggestion& suggestion : e.suggestions) text += suggestion_text(suggestion) + "\n";
+  if (e.estimate) {
+    text += "estimate: in about " + duration_text(e.estimate->seconds) + ", if runs take " +
+            duration_text(e.estimate->median) + " (median of " + std::to_string(e.estimate->runs) +
+            " recent)\n";
+  }
+  return text;
+}
+
+}  // namespace det::scheduler

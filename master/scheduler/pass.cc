@@ -1,0 +1,213 @@
+#include "master/scheduler/pass.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "master/scheduler/fitting.h"
+
+namespace det::scheduler {
+
+std::optional<Taker> Pass::next() {
+  std::optional<Taker> best;
+  UserRank best_user;
+  for (const auto& [shape, users] : pool_.queue.lines()) {
+    const auto dropped = dropped_.find(shape);
+    if (dropped != dropped_.end() && dropped->second == INT_MAX) continue;
+    const UserRank& user = *users.begin();
+    const auto& jobs = user.user->waiting.find(shape)->second;
+    auto first = jobs.begin();
+    if (dropped != dropped_.end())
+      first = jobs.lower_bound({0, {dropped->second, INT64_MIN, INT64_MIN}, nullptr});
+    if (first == jobs.end()) continue;
+    const Taker found{first->job, shape, *first->job->waiting.find(shape)->second.begin()};
+    auto later = [&] {
+      if (best_user < user || user < best_user) return best_user < user;
+      const JobRank &a = best->job->rank, &b = found.job->rank;
+      return a < b || (!(b < a) && best->trial < found.trial);
+    };
+    if (best && later()) continue;
+    best = found;
+    best_user = user;
+  }
+  return best;
+}
+
+bool Pass::run() {
+  pool_.holds.clear();
+  while (auto taker = next()) serve(*taker);
+  undo();
+  return decided_;
+}
+
+void Pass::serve(const Taker& taker) {
+  if (taker.shape.slots == 0) {
+    if (Node* node = pool_.fleet.least_zero_slot()) return start(taker, {{node, 0}});
+    dropped_[taker.shape] = INT_MAX;
+    return;
+  }
+  if (start_somewhere(taker)) return;
+  const bool borrows = this->borrows(taker);
+  if (borrows) lift();
+  const bool served = (borrows && start_somewhere(taker)) || wait(taker) || preempt(taker);
+  if (borrows) lower();
+  if (served) return;
+  if (!reservation_ && reserve(taker)) hold(taker, Hold::Why::kReserved, reservation_->node);
+  drop(taker, borrows);
+}
+
+/// May it use what is kept for the holder of the reservation? Only who gives it back when asked.
+bool Pass::borrows(const Taker& taker) const {
+  return reservation_ && pool_.rules.preemption && pool_.rules.policy == Policy::kPriority &&
+         taker.shape.preemptible && taker.job->job.priority > reservation_->priority;
+}
+
+void Pass::drop(const Taker& taker, bool borrows) {
+  const bool others_may_borrow = !borrows && reservation_ && pool_.rules.preemption &&
+                                 pool_.rules.policy == Policy::kPriority && taker.shape.preemptible;
+  dropped_[taker.shape] = others_may_borrow ? reservation_->priority + 1 : INT_MAX;
+}
+
+bool Pass::start_somewhere(const Taker& taker) {
+  const int slots = taker.shape.slots;
+  if (slack() < slots) return false;
+  if (Node* node = pool_.fleet.tightest(slots)) {
+    start(taker, {{node, slots}});
+    return true;
+  }
+  if (taker.shape.single_node || pool_.fleet.free() < slots) return false;
+  const auto parts = pool_.fleet.spread(slots);
+  if (parts.empty()) return false;
+  start(taker, parts);
+  return true;
+}
+
+void Pass::start(const Taker& taker, const std::vector<std::pair<Node*, int>>& where) {
+  Placement placement{TrialId(taker.trial), {}};
+  for (const auto& [node, slots] : where) {
+    placement.parts.push_back({node->agent.id, choose_slots(node->agent.slots, node->free_slots(), slots)});
+  }
+  pool_.start({.trial = placement.trial,
+               .job = taker.job->job.id,
+               .parts = placement.parts,
+               .preemptible = taker.shape.preemptible});
+  plan_.start.push_back(std::move(placement));
+  decided_ = true;
+}
+
+bool Pass::wait(const Taker& taker) {
+  const int slots = taker.shape.slots;
+  if (static_cast<int>(held_.size()) >= pool_.rules.holders || slack() < slots) return false;
+  // For one slot any will do.
+  Node* node = slots == 1 ? nullptr : pool_.fleet.tightest_coming(slots);
+  if (!node && taker.shape.single_node) return false;
+  hold(taker, Hold::Why::kLeaving, node);
+  return true;
+}
+
+int Pass::victims_above(const Taker& taker) const {
+  if (!pool_.preempts()) return Fleet::kNobody;
+  return pool_.rules.policy == Policy::kPriority ? taker.job->job.priority : -1;
+}
+
+bool Pass::preempt(const Taker& taker) {
+  if (static_cast<int>(held_.size()) >= pool_.rules.holders) return false;
+  Node* node = nullptr;
+  std::vector<RunningState*> victims = victims_on(taker, node);
+  if (victims.empty() && !taker.shape.single_node) victims = victims_anywhere(taker);
+  if (victims.empty()) return false;
+  for (RunningState* victim : victims) {
+    plan_.preempt.push_back(victim->running.trial);
+    pool_.leave(*victim);
+  }
+  decided_ = true;
+  hold(taker, Hold::Why::kPreempting, taker.shape.slots == 1 ? nullptr : node);
+  return true;
+}
+
+bool Pass::reserve(const Taker& taker) {
+  const int slots = taker.shape.slots;
+  if (taker.shape.single_node ? pool_.fleet.largest() < slots : pool_.fleet.capacity() < slots) return false;
+  Reservation reservation{taker.job->job.priority, nullptr, slots};
+  if (taker.shape.single_node) {
+    const int level = pool_.rules.policy == Policy::kPriority ? victims_above(taker) + 1 : Fleet::kNobody;
+    reservation.node = pool_.fleet.fullest(std::min(level, Fleet::kNobody), slots);
+  }
+  reservation_ = reservation;
+  lower();
+  return true;
+}
+
+/// Takes `slots` of an agent's coming and free slots from everybody behind.
+void Pass::keep(Node& node, int slots) {
+  const int leaving = std::min(node.leaving, slots);
+  pool_.fleet.unfile(node);
+  node.promised_leaving += leaving;
+  node.promised_free += slots - leaving;
+  pool_.fleet.file(node);
+  promises_.push_back({&node, slots - leaving, leaving});
+}
+
+void Pass::hold(const Taker& taker, Hold::Why why, Node* node) {
+  const int slots = taker.shape.slots;
+  pool_.holds.push_back({TrialId(taker.trial), why, node ? node->agent.id : AgentId(), slots});
+  if (why == Hold::Why::kReserved) return;
+  if (node) {
+    keep(*node, slots);
+  } else {
+    promised_anywhere_ += slots;
+  }
+  held_.push_back(taker);
+  promise(taker, slots, 1);
+}
+
+/// What is promised counts for its job as if it ran; while it is, the request is not in the line.
+void Pass::promise(const Taker& taker, int slots, int count) {
+  auto change = [&](JobState& job) {
+    job.promised += slots;
+    job.promised_count += count;
+  };
+  Queue& queue = pool_.queue;
+  if (count > 0) queue.pop(*taker.job, taker.shape, taker.trial);
+  if (pool_.rules.policy == Policy::kPriority && !taker.job->job.max_slots) {
+    // Neither its rank nor its right to go on depends on it.
+    change(*taker.job);
+    taker.job->user->used += slots;
+  } else {
+    queue.update(*taker.job, change);
+  }
+  if (count < 0) queue.push(*taker.job, taker.shape, taker.trial);
+}
+
+/// Opens what is reserved for who may borrow it; `lower` closes it again.
+void Pass::lift() {
+  if (Node* node = reservation_->node) {
+    node->hidden = false;
+    pool_.fleet.file(*node);
+  } else {
+    promised_anywhere_ -= reservation_->slots;
+  }
+}
+
+void Pass::lower() {
+  if (Node* node = reservation_->node) {
+    pool_.fleet.unfile(*node);
+    node->hidden = true;
+  } else {
+    promised_anywhere_ += reservation_->slots;
+  }
+}
+
+void Pass::undo() {
+  if (reservation_) lift();
+  for (const Promise& promise : promises_) {
+    pool_.fleet.unfile(*promise.node);
+    promise.node->promised_free -= promise.free;
+    promise.node->promised_leaving -= promise.leaving;
+    pool_.fleet.file(*promise.node);
+  }
+  for (const Taker& taker : held_) promise(taker, -taker.shape.slots, -1);
+}
+
+bool walk(Pool& pool, Plan& plan) { return Pass(pool, plan).run(); }
+
+}  // namespace det::scheduler

@@ -1,0 +1,268 @@
+// Owns the state of a Scheduler: what is known of agents (Fleet), of those who wait (Queue) and of what runs,
+// each indexed for the questions a pass asks. Internal to this room.
+//
+// Whatever an index sorts by may change only between taking the thing out and filing it again: Fleet::unfile
+// / file around a change of an agent, Queue::hide / show around a change of a job.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "master/scheduler/scheduler.h"
+
+namespace det::scheduler {
+
+struct JobState;
+
+struct RunningState {
+  Running running;
+  JobState* job = nullptr;
+  int slots = 0;                    ///< over all parts
+  std::vector<struct Node*> nodes;  ///< of each part
+  bool may_leave() const { return running.preemptible && !running.leaving && slots > 0; }
+};
+
+/// An agent, known or only named by what runs there.
+struct Node {
+  struct Holding {
+    RunningState* running = nullptr;
+    const Part* part = nullptr;
+  };
+  Agent agent;
+  bool known = false;
+  int order = 0;  ///< among the agents by id
+  std::vector<Holding> here;
+  // During a pass: what is promised to those who wait, and whether the agent is kept for who holds the
+  // reservation.
+  int promised_free = 0;
+  int promised_leaving = 0;
+  bool hidden = false;
+  // Found by Fleet::file, of enabled slots:
+  int capacity = 0;
+  int free = 0;     ///< and not promised
+  int leaving = 0;  ///< held by who leaves, and not promised
+  int zero_slot = 0;
+  /// Level of who may be asked to leave, and their slots; largest level first.
+  std::vector<std::pair<int, int>> gains;
+  bool filed = false;
+
+  int base() const { return free + leaving; }
+  bool usable(int slot) const;
+  int gain(const Part& part) const;  ///< slots that come back to us when it ends
+  std::vector<bool> free_slots() const;
+};
+
+/// The agents. A level is a class of victims: the priority number, or 0 where shares decide; kNobody is no
+/// victim.
+class Fleet {
+ public:
+  static constexpr int kNobody = 100;
+  struct ByFree {
+    using is_transparent = void;
+    bool operator()(const std::pair<int, Node*>& a, int count) const { return a.first < count; }
+    bool operator()(const std::pair<int, Node*>& a, const std::pair<int, Node*>& b) const {
+      return a.first != b.first ? a.first < b.first : a.second->order < b.second->order;
+    }
+  };
+  struct Room {
+    int total = 0;  ///< free, coming, and held by victims of this level or a larger one
+    int base = 0;
+    Node* node = nullptr;
+  };
+  struct ByRoom {
+    using is_transparent = void;
+    bool operator()(const Room& a, int total) const { return a.total < total; }
+    bool operator()(const Room& a, const Room& b) const {
+      if (a.total != b.total) return a.total < b.total;
+      if (a.base != b.base) return a.base > b.base;
+      return a.node->order < b.node->order;
+    }
+  };
+  using Rooms = std::set<Room, ByRoom>;
+
+  explicit Fleet(bool by_priority) : by_priority_(by_priority) {}
+  int level_of(const RunningState& running) const;
+
+  Node& node(const AgentId& id);  ///< made when it is not there
+  Node* find(const AgentId& id);
+  const std::map<AgentId, Node>& nodes() const { return nodes_; }
+  void forget_if_empty(const AgentId& id);
+
+  void unfile(Node& node);
+  void file(Node& node);
+
+  int free() const { return free_; }
+  int base() const { return free_ + leaving_; }
+  int capacity() const { return capacity_; }
+  int largest() const { return capacities_.empty() ? 0 : capacities_.rbegin()->first; }
+  /// Slots of victims of a level above `level`.
+  int gains_above(int level) const;
+
+  Node* tightest(int slots) const;               ///< by free slots; null when none has so many
+  Node* tightest_coming(int slots) const;        ///< by free and coming ones
+  Node* fullest(int level, int capacity) const;  ///< most room at a level, of agents so large
+  std::vector<Node*> candidates(int level, int slots) const;
+  Node* least_zero_slot() const;
+  std::vector<std::pair<Node*, int>> spread(
+      int slots) const;  ///< agents and how many slots on each; or empty
+  const std::map<int, Rooms>& levels() const { return levels_; }
+
+ private:
+  static const Room* fullest_of(const Rooms& rooms, int capacity);
+  void tally(Node& node) const;
+  template <typename Visit>
+  void each_room(Node& node, const Visit& visit);
+
+  bool by_priority_;
+  std::map<AgentId, Node> nodes_;
+  std::set<std::pair<int, Node*>, ByFree> by_free_;
+  std::set<std::pair<int, Node*>, ByFree> by_zero_slot_;
+  std::map<int, int> agents_with_free_;
+  std::map<int, Rooms> levels_{{kNobody, {}}};
+  std::map<int, int> gains_;
+  std::map<int, int> capacities_;
+  int free_ = 0, leaving_ = 0, capacity_ = 0;
+};
+
+/// What requests must have in common to stand in one line.
+struct Shape {
+  int slots = 0;
+  bool single_node = false;  ///< false when slots <= 1: it makes no difference
+  bool preemptible = true;
+  auto operator<=>(const Shape&) const = default;
+};
+Shape shape_of(const Request& request);
+
+struct JobKey {
+  int priority = 0;
+  std::int64_t position = 0;
+  std::int64_t job = 0;
+  auto operator<=>(const JobKey&) const = default;
+};
+struct JobRank {
+  double share = 0;
+  JobKey key;
+  JobState* job = nullptr;
+  bool operator<(const JobRank& b) const { return std::tie(share, key) < std::tie(b.share, b.key); }
+};
+struct UserState;
+struct UserRank {
+  double share = 0;
+  std::int64_t id = 0;
+  UserState* user = nullptr;
+  bool operator<(const UserRank& b) const { return std::tie(share, id) < std::tie(b.share, b.id); }
+};
+struct UserState {
+  UserRank rank;
+  double weight = 1;
+  int used = 0;  ///< slots of what runs and does not leave, and of what is promised
+  int jobs = 0;
+  std::map<Shape, std::set<JobRank>> waiting;
+  std::set<JobRank> victims;
+};
+struct JobState {
+  Job job;
+  JobRank rank;
+  UserState* user = nullptr;
+  std::map<Shape, std::set<std::int64_t>> waiting;  ///< trials
+  std::set<std::int64_t> victims;                   ///< trials that may be asked to leave
+  int held = 0;                                     ///< slots of all that runs, leaving or not
+  int used = 0;                                     ///< slots of what runs and does not leave
+  int running = 0;                                  ///< allocations that do not leave
+  int live = 0;                                     ///< allocations
+  int promised = 0;                                 ///< during a pass: slots of its requests that hold
+  int promised_count = 0;
+  bool gone = false;
+  std::vector<Shape> shown;
+  bool shown_victims = false;
+  bool within_limit(int slots) const {
+    return slots == 0 || !job.max_slots || held + promised + slots <= *job.max_slots;
+  }
+};
+
+/// Who waits, in the order of the policy, a line for each shape; and who may be asked to leave.
+class Queue {
+ public:
+  explicit Queue(const Rules& rules) : rules_(rules) {}
+  JobState* find(ExperimentId id);
+  JobState& put(const Job& job);
+  void forget(JobState& job);
+  std::map<std::int64_t, JobState>& jobs() { return jobs_; }
+
+  void hide(JobState& job);
+  void show(JobState& job);
+  void push(JobState& job, const Shape& shape, std::int64_t trial);
+  void pop(JobState& job, const Shape& shape, std::int64_t trial);
+  /// Changes what the job uses, holds, is promised …; `change` gets the job.
+  template <typename Change>
+  void update(JobState& job, const Change& change) {
+    hide(job);
+    job.user->used -= job.used + job.promised;
+    change(job);
+    job.user->used += job.used + job.promised;
+    show(job);
+  }
+
+  /// Takes a victim out of the shares, to see who would be the next, or back in. In between nobody may look
+  /// at lines.
+  void lend(JobState& job, std::int64_t trial, int slots);
+  void give_back(JobState& job, std::int64_t trial, int slots);
+
+  const std::map<Shape, std::set<UserRank>>& lines() const { return lines_; }
+  const std::set<UserRank>& victims() const { return victims_; }
+
+ private:
+  UserState& user(UserId id);
+  void leave_user(JobState& job);
+  double share_of(const UserState& user) const;
+  double share_of(const JobState& job) const;
+  void rank(UserState& user);
+  void reweigh(JobState& job, int slots);
+  void list(UserState& user, const Shape& shape, const JobRank& rank);
+
+  const Rules& rules_;
+  std::map<std::int64_t, JobState> jobs_;
+  std::map<std::int64_t, UserState> users_;
+  std::map<Shape, std::set<UserRank>> lines_;
+  std::set<UserRank> victims_;
+};
+
+struct Pool {
+  explicit Pool(Rules rules_in)
+      : rules(std::move(rules_in)), fleet(rules.policy == Policy::kPriority), queue(rules) {}
+  Pool(const Pool&) = delete;
+
+  Rules rules;
+  Fleet fleet;
+  Queue queue;
+  std::unordered_map<std::int64_t, Request> waiting;
+  std::unordered_map<std::int64_t, RunningState> running;
+  std::vector<Hold> holds;
+
+  bool preempts() const { return rules.preemption && rules.policy != Policy::kRoundRobin; }
+  void load(const Snapshot& snapshot);
+  Snapshot snapshot() const;
+  void put_agent(Agent agent);
+  void remove_agent(const AgentId& id);
+  void put_job(const Job& job);
+  void remove_job(ExperimentId id);
+  void put_request(const Request& request);
+  void withdraw(TrialId trial);
+  void start(Running started);
+  void leave(RunningState& state);
+  void end(TrialId trial);
+
+ private:
+  template <typename Change>
+  void change_nodes(RunningState& state, const Change& change);
+};
+
+/// One walk over the queue; true when it decided anything.
+bool walk(Pool& pool, Plan& plan);
+
+}  // namespace det::scheduler

@@ -1,0 +1,226 @@
+// Owns the choice of who gives way: the smallest set, least important and newest first (W12).
+#include <algorithm>
+#include <tuple>
+
+#include "master/scheduler/pass.h"
+
+namespace det::scheduler {
+namespace {
+
+/// Least important first, of equals the newest.
+bool less_important(const RunningState* a, const RunningState* b) {
+  const JobKey &left = a->job->rank.key, &right = b->job->rank.key;
+  return std::tie(right, b->running.trial) < std::tie(left, a->running.trial);
+}
+
+/// Nobody leaves for nothing: let the most important stay first.
+template <typename Gain>
+void spare(std::vector<RunningState*>& victims, int need, const Gain& gain) {
+  int sum = 0;
+  for (const RunningState* victim : victims) sum += gain(*victim);
+  for (std::size_t i = victims.size(); i-- > 0;) {
+    if (sum - gain(*victims[i]) < need) continue;
+    sum -= gain(*victims[i]);
+    victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+int gain_on(const Node& node, const RunningState& state) {
+  int slots = 0;
+  for (std::size_t i = 0; i < state.nodes.size(); ++i) {
+    if (state.nodes[i] == &node) slots += node.gain(state.running.parts[i]);
+  }
+  return slots;
+}
+
+/// Has the victim's side, after losing it, still as much per weight as the taker's after starting?
+bool restores_share(const Taker& taker, const RunningState& victim) {
+  const JobState &mine = *taker.job, &theirs = *victim.job;
+  if (&mine == &theirs) return false;
+  if (mine.user != theirs.user) {
+    return (mine.user->used + taker.shape.slots) / mine.user->weight <=
+           (theirs.user->used - victim.slots) / theirs.user->weight;
+  }
+  return (mine.used + mine.promised + taker.shape.slots) / mine.job.weight <=
+         (theirs.used + theirs.promised - victim.slots) / theirs.job.weight;
+}
+
+}  // namespace
+
+int Pass::gain(const RunningState& state) const {
+  int slots = 0;
+  for (std::size_t i = 0; i < state.nodes.size(); ++i) {
+    if (state.nodes[i]->filed) slots += state.nodes[i]->gain(state.running.parts[i]);
+  }
+  return slots;
+}
+
+int Pass::gain(const std::vector<RunningState*>& victims) const {
+  int slots = 0;
+  for (const RunningState* victim : victims) slots += gain(*victim);
+  return slots;
+}
+
+std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
+  const int above = victims_above(taker), slots = taker.shape.slots;
+  std::vector<RunningState*> victims;
+  if (slots > pool_.fleet.largest()) return victims;
+  // What is promised anywhere in the pool may need the free slots here.
+  if (slack() + pool_.fleet.gains_above(above) < slots || !share_is_owed(taker)) return victims;
+  auto cost = [](const std::vector<RunningState*>& set) {
+    int vacated = 0;
+    for (const RunningState* victim : set) vacated += victim->slots;
+    return std::pair(vacated, set.size());
+  };
+  const auto& levels = pool_.fleet.levels();
+  for (auto level = levels.rbegin(); level != levels.rend() && level->first > above; ++level) {
+    if (level->first == Fleet::kNobody || level->second.empty()) continue;
+    if (level->second.rbegin()->total < slots) continue;
+    for (Node* node : pool_.fleet.candidates(level->first, slots)) {
+      const int need = slots - node->base();
+      auto set = pool_.rules.policy == Policy::kPriority ? by_priority_on(*node, level->first, need)
+                                                         : by_share_on(taker, *node, need);
+      if (set.empty() || (best && cost(set) >= cost(victims))) continue;
+      best = node;
+      victims = std::move(set);
+    }
+    if (best) break;
+  }
+  if (best && slack() + gain(victims) < slots) {
+    best = nullptr;
+    victims.clear();
+  }
+  return victims;
+}
+
+/// False when nobody has so much that any victim could restore the taker's share.
+bool Pass::share_is_owed(const Taker& taker) const {
+  if (pool_.rules.policy != Policy::kFairShare) return true;
+  const JobState& mine = *taker.job;
+  const auto& users = pool_.queue.victims();
+  if (!users.empty() && (mine.user->used + taker.shape.slots) / mine.user->weight < users.rbegin()->share)
+    return true;
+  const auto& jobs = mine.user->victims;
+  return !jobs.empty() &&
+         (mine.used + mine.promised + taker.shape.slots) / mine.job.weight < jobs.rbegin()->share;
+}
+
+std::vector<RunningState*> Pass::by_priority_on(const Node& node, int level, int need) const {
+  std::vector<RunningState*> there, chosen;
+  for (const Node::Holding& holding : node.here) {
+    RunningState& state = *holding.running;
+    if (state.may_leave() && state.job->job.priority >= level && gain_on(node, state) > 0)
+      there.push_back(&state);
+  }
+  std::sort(there.begin(), there.end(), less_important);
+  int gained = 0;
+  for (RunningState* state : there) {
+    if (gained >= need) break;
+    chosen.push_back(state);
+    gained += gain_on(node, *state);
+  }
+  if (gained < need) return {};
+  spare(chosen, need, [&](const RunningState& state) { return gain_on(node, state); });
+  return chosen;
+}
+
+std::vector<RunningState*> Pass::victims_anywhere(const Taker& taker) {
+  const int above = victims_above(taker);
+  const int need = taker.shape.slots - slack();
+  if (need <= 0 || pool_.fleet.gains_above(above) < need || !share_is_owed(taker)) return {};
+  std::vector<RunningState*> chosen;
+  int gained = 0;
+  if (pool_.rules.policy == Policy::kFairShare) {
+    chosen = by_share_anywhere(taker, need);
+    gained = gain(chosen);
+  } else {
+    // One user holds all; its jobs from the last, their trials from the newest.
+    for (auto job = pool_.queue.victims().begin()->user->victims.rbegin();
+         gained < need && job != pool_.queue.victims().begin()->user->victims.rend(); ++job) {
+      if (job->key.priority <= above) break;
+      const auto& trials = job->job->victims;
+      for (auto trial = trials.rbegin(); gained < need && trial != trials.rend(); ++trial) {
+        RunningState& state = pool_.running.at(*trial);
+        const int slots = gain(state);
+        if (slots == 0) continue;
+        chosen.push_back(&state);
+        gained += slots;
+      }
+    }
+  }
+  if (gained < need) return {};
+  spare(chosen, need, [this](const RunningState& state) { return gain(state); });
+  return chosen;
+}
+
+/// While victims are chosen their shares are taken away, so that the next is taken from whoever has most
+/// then.
+std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& node, int need) {
+  std::vector<RunningState*> chosen;
+  int gained = 0;
+  while (gained < need) {
+    RunningState* state = most_served_on(taker, node);
+    if (!state) break;
+    gained += gain_on(node, *state);
+    chosen.push_back(state);
+    pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+  }
+  restore_shares(chosen);
+  if (gained < need) return {};
+  spare(chosen, need, [&](const RunningState& one) { return gain_on(node, one); });
+  return chosen;
+}
+
+std::vector<RunningState*> Pass::by_share_anywhere(const Taker& taker, int need) {
+  std::vector<RunningState*> chosen;
+  int gained = 0;
+  while (gained < need) {
+    RunningState* state = most_served(taker);
+    if (!state) break;
+    gained += gain(*state);
+    chosen.push_back(state);
+    pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+  }
+  restore_shares(chosen);
+  return chosen;
+}
+
+void Pass::restore_shares(const std::vector<RunningState*>& victims) {
+  for (RunningState* state : victims) {
+    pool_.queue.give_back(*state->job, state->running.trial.value, state->slots);
+  }
+}
+
+RunningState* Pass::most_served_on(const Taker& taker, const Node& node) const {
+  RunningState* best = nullptr;
+  auto key = [](const RunningState& state) {
+    return std::tuple(state.job->user->rank, state.job->rank, state.running.trial);
+  };
+  for (const Node::Holding& holding : node.here) {
+    RunningState& state = *holding.running;
+    // Those already chosen are no victims of their job any more.
+    if (!state.may_leave() || !state.job->victims.contains(state.running.trial.value)) continue;
+    if (gain_on(node, state) == 0 || !restores_share(taker, state)) continue;
+    if (!best || key(*best) < key(state)) best = &state;
+  }
+  return best;
+}
+
+RunningState* Pass::most_served(const Taker& taker) const {
+  int looks = 0;
+  const auto& users = pool_.queue.victims();
+  for (auto user = users.rbegin(); user != users.rend(); ++user) {
+    const auto& jobs = user->user->victims;
+    for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
+      const auto& trials = job->job->victims;
+      for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
+        if (++looks > kLooks) return nullptr;
+        RunningState& state = pool_.running.at(*trial);
+        if (gain(state) > 0 && restores_share(taker, state)) return &state;
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace det::scheduler

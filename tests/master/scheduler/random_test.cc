@@ -1,0 +1,229 @@
+// Owns the scheduler under random events: at every step its answer is that of the reference, and no rule is
+// broken.
+#include "base/random.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+
+#include "master/scheduler/explain.h"
+#include "reference.h"
+
+namespace det::scheduler {
+namespace {
+
+/// A pool that things happen to.
+class World {
+ public:
+  explicit World(std::uint64_t seed) : random_{seed, 0}, scheduler_(rules()) {
+    for (int i = below(6); i >= 0; --i) agent();
+    for (int i = below(6); i >= 0; --i) job();
+  }
+
+  /// Every suggestion is tried, and judged by the reference.
+  int check_explanations() {
+    const Snapshot pool = scheduler_.snapshot();
+    int tried = 0;
+    for (const Request& request : pool.requests) {
+      INFO(show(pool) << "explain " << request.trial.value);
+      const Explanation found = explain(pool, request.trial);
+      REQUIRE(found.position >= 1);
+      REQUIRE(found.position <= found.queued);
+      REQUIRE(found.reason != Reason::kNotWaiting);
+      REQUIRE(found.reason != Reason::kStartsNow);
+      for (const Suggestion& suggestion : found.suggestions) {
+        INFO("suggestion " << static_cast<int>(suggestion.what) << " " << suggestion.value);
+        Snapshot other = apply(pool, request.trial, suggestion);
+        std::vector<Hold> holds;
+        Plan plan = reference_decide(other, holds);
+        if (!suggestion.preempts.empty()) {
+          REQUIRE(suggestion.what == Suggestion::What::kPriority);
+          Scheduler scheduler(other);
+          scheduler.decide();
+          for (TrialId victim : suggestion.preempts) scheduler.ended(victim);
+          plan = reference_decide(scheduler.snapshot(), holds);
+        }
+        REQUIRE(std::any_of(plan.start.begin(), plan.start.end(),
+                            [&](const Placement& one) { return one.trial == request.trial; }));
+        ++tried;
+      }
+    }
+    return tried;
+  }
+
+  void step() {
+    for (int changes = below(4); changes >= 0; --changes) change();
+    Snapshot before = scheduler_.snapshot();
+    std::vector<Hold> holds;
+    const Plan wanted = reference_decide(before, holds);
+    const Plan plan = scheduler_.decide();
+    INFO(show(before));
+    REQUIRE(show(plan) == show(wanted));
+    REQUIRE(show(scheduler_.holds()) == show(holds));
+    REQUIRE(show(scheduler_.decide()).empty());
+    check(before, plan);
+  }
+
+ private:
+  int below(int bound) { return static_cast<int>(random_.below(static_cast<std::uint64_t>(bound))); }
+  bool one_in(int n) { return below(n) == 0; }
+  Rules rules() {
+    Rules rules;
+    rules.policy = static_cast<Policy>(below(3));
+    rules.preemption = !one_in(4);
+    rules.holders = one_in(3) ? 1 + below(3) : 32;
+    for (int user = 0; user < 3; ++user) {
+      if (one_in(2)) rules.user_weights[UserId(user)] = 1 + below(3);
+    }
+    return rules;
+  }
+  void agent() {
+    Agent agent{.id = AgentId("a" + std::to_string(below(7))),
+                .slots = std::vector<Slot>(static_cast<std::size_t>(below(9)))};
+    for (Slot& slot : agent.slots) {
+      slot.enabled = !one_in(10);
+      slot.link = below(2);
+    }
+    agent.open = !one_in(6);
+    agent.max_zero_slot = below(3);
+    // What runs there keeps its slots: as the core sees to.
+    for (const Agent& known : scheduler_.snapshot().agents) {
+      if (known.id == agent.id) agent.slots.resize(known.slots.size());
+    }
+    scheduler_.put_agent(agent);
+  }
+  void job() {
+    Job job{.id = ExperimentId(below(8)),
+            .user = UserId(below(3)),
+            .priority = 40 + below(4),
+            .position = below(3)};
+    job.weight = 1 + below(3);
+    if (one_in(3)) job.max_slots = below(9);
+    scheduler_.put_job(job);
+  }
+  template <typename Things>
+  auto any(const Things& things) {
+    return things[static_cast<std::size_t>(below(static_cast<int>(things.size())))];
+  }
+  void change() {
+    const Snapshot now = scheduler_.snapshot();
+    switch (below(12)) {
+      case 0:
+        return agent();
+      case 1:
+        return job();
+      case 2:
+        if (!now.agents.empty() && one_in(4)) lose(any(now.agents).id, now);
+        return;
+      case 3:
+        if (!now.requests.empty()) scheduler_.withdraw(any(now.requests).trial);
+        return;
+      case 4:
+        if (!now.running.empty()) scheduler_.leaving(any(now.running).trial);
+        return;
+      case 5:
+        if (one_in(6) && !now.jobs.empty()) scheduler_.remove_job(any(now.jobs).id);
+        return;
+      case 6:
+        if (one_in(8)) scheduler_.put_rules(rules());
+        return;
+      case 7:
+      case 8:
+      case 9:
+        if (!now.running.empty()) scheduler_.ended(any(now.running).trial);
+        return;
+      default:
+        request(now);
+    }
+  }
+  void lose(const AgentId& id, const Snapshot& now) {
+    scheduler_.remove_agent(id);
+    if (one_in(2)) return;  // its work may yet come back
+    for (const Running& one : now.running) {
+      const bool there =
+          std::any_of(one.parts.begin(), one.parts.end(), [&](const Part& part) { return part.agent == id; });
+      if (there) scheduler_.ended(one.trial);
+    }
+  }
+  void request(const Snapshot& now) {
+    for (int count = below(4); count >= 0 && !now.jobs.empty(); --count) {
+      scheduler_.put_request(
+          {TrialId(++trial_), any(now.jobs).id, one_in(5) ? below(20) : below(5), one_in(2), !one_in(5)});
+    }
+  }
+
+  static int slots_of(const std::vector<Part>& parts) {
+    int slots = 0;
+    for (const Part& part : parts) slots += static_cast<int>(part.slots.size());
+    return slots;
+  }
+  /// What must hold of any decision, said without the reference.
+  void check(const Snapshot& before, const Plan& plan) {
+    const Snapshot after = scheduler_.snapshot();
+    std::set<std::pair<AgentId, int>> given;
+    std::map<ExperimentId, int> held;
+    for (const Running& one : after.running) {
+      held[one.job] += slots_of(one.parts);
+      for (const Part& part : one.parts) {
+        for (int slot : part.slots) REQUIRE(given.insert({part.agent, slot}).second);
+      }
+    }
+    for (const Placement& start : plan.start) {
+      const auto request = std::find_if(before.requests.begin(), before.requests.end(),
+                                        [&](const Request& one) { return one.trial == start.trial; });
+      REQUIRE(request != before.requests.end());
+      REQUIRE(slots_of(start.parts) == request->slots);
+      if (request->single_node) REQUIRE(start.parts.size() == 1);
+      for (const Job& job : before.jobs) {
+        if (job.id == request->job && job.max_slots && request->slots > 0)
+          REQUIRE(held[job.id] <= *job.max_slots);
+      }
+      for (const Part& part : start.parts) {
+        const auto agent = std::find_if(before.agents.begin(), before.agents.end(),
+                                        [&](const Agent& one) { return one.id == part.agent; });
+        REQUIRE(agent != before.agents.end());
+        REQUIRE(agent->open);
+        for (int slot : part.slots) REQUIRE(agent->slots.at(static_cast<std::size_t>(slot)).enabled);
+      }
+    }
+    for (TrialId trial : plan.preempt) {
+      for (const Placement& start : plan.start) REQUIRE(start.trial != trial);
+      REQUIRE(before.rules.preemption);
+      REQUIRE(before.rules.policy != Policy::kRoundRobin);
+      const auto victim = std::find_if(after.running.begin(), after.running.end(),
+                                       [&](const Running& one) { return one.trial == trial; });
+      REQUIRE(victim != after.running.end());
+      REQUIRE(victim->preemptible);
+      REQUIRE(victim->leaving);
+    }
+  }
+
+  Random random_;
+  Scheduler scheduler_;
+  std::int64_t trial_ = 0;
+};
+
+TEST_CASE("after any events the scheduler decides what the reference decides over the whole pool") {
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    INFO("seed " << seed);
+    World world(seed);
+    for (int step = 0; step < 100; ++step) world.step();
+  }
+}
+
+TEST_CASE("what an explanation suggests starts the request") {
+  int tried = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    INFO("seed " << seed);
+    World world(seed);
+    for (int step = 0; step < 60; ++step) {
+      world.step();
+      if (step % 10 == 9) tried += world.check_explanations();
+    }
+  }
+  REQUIRE(tried > 1000);
+}
+
+}  // namespace
+}  // namespace det::scheduler

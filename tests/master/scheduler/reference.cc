@@ -1,0 +1,484 @@
+#include "reference.h"
+
+#include <algorithm>
+#include <climits>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "master/scheduler/fitting.h"
+
+namespace det::scheduler {
+namespace {
+
+constexpr int kNobody = 100;
+using Victims = std::vector<std::size_t>;  // positions in Snapshot::running
+
+/// One walk over the queue, and what is promised on the way.
+class Walk {
+ public:
+  Walk(Snapshot& snapshot, Plan& plan, std::vector<Hold>& holds) : s_(snapshot), plan_(plan), holds_(holds) {}
+
+  bool run() {
+    while (const Request* found = next()) serve(Request(*found));
+    return decided_;
+  }
+
+ private:
+  struct Shape {
+    int slots;
+    bool single, preemptible;
+    auto operator<=>(const Shape&) const = default;
+  };
+  static Shape shape(const Request& r) { return {r.slots, r.single_node && r.slots > 1, r.preemptible}; }
+  const Job& job(ExperimentId id) const {
+    return *std::find_if(s_.jobs.begin(), s_.jobs.end(), [&](const Job& j) { return j.id == id; });
+  }
+  static int size(const Running& r) {
+    int slots = 0;
+    for (const Part& part : r.parts) slots += static_cast<int>(part.slots.size());
+    return slots;
+  }
+  bool by_priority() const { return s_.rules.policy == Policy::kPriority; }
+  double user_weight(UserId user) const {
+    auto it = s_.rules.user_weights.find(user);
+    return it == s_.rules.user_weights.end() ? 1 : it->second;
+  }
+  int used(ExperimentId id) const {
+    int slots = promised_to_.contains(id) ? promised_to_.at(id).first : 0;
+    for (std::size_t i = 0; i < s_.running.size(); ++i) {
+      if (s_.running[i].job == id && !s_.running[i].leaving && !lost_.contains(i))
+        slots += size(s_.running[i]);
+    }
+    return slots;
+  }
+  int user_used(UserId user) const {
+    int slots = 0;
+    for (const Job& j : s_.jobs) {
+      if (j.user == user) slots += used(j.id);
+    }
+    return slots;
+  }
+  double user_share(const Job& j) const {
+    return s_.rules.policy == Policy::kFairShare ? user_used(j.user) / user_weight(j.user) : 0;
+  }
+  double job_share(const Job& j) const {
+    if (by_priority()) return 0;
+    if (s_.rules.policy == Policy::kFairShare) return used(j.id) / j.weight;
+    int count = promised_to_.contains(j.id) ? promised_to_.at(j.id).second : 0;
+    for (const Running& r : s_.running) count += r.job == j.id && !r.leaving;
+    return count;
+  }
+  auto rank(ExperimentId id, TrialId trial) const {
+    const Job& j = job(id);
+    const std::int64_t user = s_.rules.policy == Policy::kFairShare ? j.user.value : 0;
+    return std::tuple(user_share(j), user, job_share(j), j.priority, j.position, j.id, trial);
+  }
+  bool within_limit(const Request& r) const {
+    const Job& j = job(r.job);
+    if (!j.max_slots || r.slots == 0) return true;
+    int held = promised_to_.contains(r.job) ? promised_to_.at(r.job).first : 0;
+    for (const Running& one : s_.running) held += one.job == r.job ? size(one) : 0;
+    return held + r.slots <= *j.max_slots;
+  }
+
+  const Request* next() const {
+    const Request* best = nullptr;
+    for (const Request& r : s_.requests) {
+      if (holding_.contains(r.trial) || !within_limit(r)) continue;
+      auto dropped = dropped_.find(shape(r));
+      if (dropped != dropped_.end() && job(r.job).priority < dropped->second) continue;
+      if (!best || rank(r.job, r.trial) < rank(best->job, best->trial)) best = &r;
+    }
+    return best;
+  }
+
+  // Agents.
+  bool seen(const Agent& a) const { return a.open && !(reserved_ && reserved_->agent == a.id && !lifted_); }
+  static bool usable(const Agent& a, int slot) {
+    return slot < static_cast<int>(a.slots.size()) && a.slots[static_cast<std::size_t>(slot)].enabled;
+  }
+  static int gain_on(const Agent& a, const Running& r) {
+    int slots = 0;
+    for (const Part& part : r.parts) {
+      for (int slot : part.slots) slots += part.agent == a.id && usable(a, slot);
+    }
+    return slots;
+  }
+  int gain(const Running& r) const {
+    int slots = 0;
+    for (const Agent& a : s_.agents) slots += seen(a) ? gain_on(a, r) : 0;
+    return slots;
+  }
+  static int capacity(const Agent& a) {
+    return static_cast<int>(
+        std::count_if(a.slots.begin(), a.slots.end(), [](const Slot& x) { return x.enabled; }));
+  }
+  int free(const Agent& a) const {
+    int slots = capacity(a);
+    for (const Running& r : s_.running) slots -= gain_on(a, r);
+    return slots - (promised_.contains(a.id) ? promised_.at(a.id).first : 0);
+  }
+  int leaving(const Agent& a) const {
+    int slots = 0;
+    for (const Running& r : s_.running) slots += r.leaving ? gain_on(a, r) : 0;
+    return slots - (promised_.contains(a.id) ? promised_.at(a.id).second : 0);
+  }
+  int base(const Agent& a) const { return free(a) + leaving(a); }
+  int total(const Agent& a, int level) const {
+    int slots = base(a);
+    for (const Running& r : s_.running) slots += may_leave(r) && this->level(r) >= level ? gain_on(a, r) : 0;
+    return slots;
+  }
+  int slack() const {
+    int slots = -anywhere_;
+    if (reserved_ && reserved_->agent.value.empty() && !lifted_) slots -= reserved_->slots;
+    for (const Agent& a : s_.agents) slots += seen(a) ? base(a) : 0;
+    return slots;
+  }
+  static bool may_leave(const Running& r) { return r.preemptible && !r.leaving && size(r) > 0; }
+  int level(const Running& r) const { return by_priority() ? job(r.job).priority : 0; }
+
+  void serve(const Request& r) {
+    if (r.slots == 0) return serve_zero_slot(r);
+    if (place(r)) return;
+    const bool giving = by_priority() && s_.rules.preemption && r.preemptible;
+    const bool borrows = giving && reserved_ && job(r.job).priority > reserved_->priority;
+    lifted_ = borrows;
+    const bool served = (borrows && place(r)) || wait(r) || preempt(r);
+    lifted_ = false;
+    if (served) return;
+    if (!reserved_) reserve(r);
+    dropped_[shape(r)] = giving && reserved_ && !borrows ? reserved_->priority + 1 : INT_MAX;
+  }
+
+  void serve_zero_slot(const Request& r) {
+    const Agent* best = nullptr;
+    int fewest = 0;
+    for (const Agent& a : s_.agents) {
+      if (!seen(a)) continue;
+      int count = 0;
+      for (const Running& one : s_.running) {
+        for (const Part& part : one.parts) count += part.agent == a.id && part.slots.empty();
+      }
+      if (count >= a.max_zero_slot) continue;
+      if (!best || std::tie(count, a.id) < std::tie(fewest, best->id)) best = &a, fewest = count;
+    }
+    if (!best) {
+      dropped_[shape(r)] = INT_MAX;
+    } else {
+      start(r, {{best->id, {}}});
+    }
+  }
+
+  std::vector<int> devices(const Agent& a, int count) const {
+    std::vector<bool> free(a.slots.size());
+    for (std::size_t i = 0; i < free.size(); ++i) free[i] = a.slots[i].enabled;
+    for (const Running& r : s_.running) {
+      for (const Part& part : r.parts) {
+        for (int slot : part.slots) {
+          if (part.agent == a.id && slot < static_cast<int>(free.size()))
+            free[static_cast<std::size_t>(slot)] = false;
+        }
+      }
+    }
+    return choose_slots(a.slots, free, count);
+  }
+  void start(const Request& r, std::vector<Part> parts) {
+    plan_.start.push_back({r.trial, parts});
+    s_.running.push_back({r.trial, r.job, std::move(parts), r.preemptible, false});
+    std::erase_if(s_.requests, [trial = r.trial](const Request& one) { return one.trial == trial; });
+    decided_ = true;
+  }
+  bool place(const Request& r) {
+    if (slack() < r.slots) return false;
+    const Agent* best = nullptr;
+    std::map<int, std::vector<const Agent*>, std::greater<>> kinds;
+    for (const Agent& a : s_.agents) {
+      if (!seen(a)) continue;
+      if (free(a) > 0) kinds[free(a)].push_back(&a);
+      if (free(a) < r.slots) continue;
+      if (!best || std::pair(free(a), a.id) < std::pair(free(*best), best->id)) best = &a;
+    }
+    if (best) return start(r, {{best->id, devices(*best, r.slots)}}), true;
+    if (shape(r).single) return false;
+    std::vector<std::pair<int, int>> counts;
+    for (auto& [free, agents] : kinds) {
+      counts.emplace_back(free, agents.size());
+      std::sort(agents.begin(), agents.end(), [](auto* a, auto* b) { return b->id < a->id; });
+    }
+    std::vector<Part> parts;
+    int need = r.slots;
+    for (int count : choose_agents(counts, need)) {
+      const Agent* a = kinds[count].back();
+      kinds[count].pop_back();
+      parts.push_back({a->id, devices(*a, std::min(count, need))});
+      need -= count;
+    }
+    if (parts.empty()) return false;
+    start(r, std::move(parts));
+    return true;
+  }
+
+  void keep(const Request& r, const Agent* a, Hold::Why why) {
+    if (r.slots == 1) a = nullptr;  // any will do
+    if (a) {
+      const int coming = std::min(leaving(*a), r.slots);
+      promised_[a->id].first += r.slots - coming;
+      promised_[a->id].second += coming;
+    } else {
+      anywhere_ += r.slots;
+    }
+    holding_.insert(r.trial);
+    promised_to_[r.job].first += r.slots;
+    ++promised_to_[r.job].second;
+    holds_.push_back({r.trial, why, a ? a->id : AgentId(), r.slots});
+  }
+  bool may_hold() const { return static_cast<int>(holding_.size()) < s_.rules.holders; }
+  bool wait(const Request& r) {
+    if (!may_hold() || slack() < r.slots) return false;
+    const Agent* best = nullptr;
+    for (const Agent& a : s_.agents) {
+      if (!seen(a) || base(a) < r.slots) continue;
+      if (!best || std::pair(base(a), a.id) < std::pair(base(*best), best->id)) best = &a;
+    }
+    if (!best && shape(r).single) return false;
+    keep(r, best, Hold::Why::kLeaving);
+    return true;
+  }
+
+  int above(const Request& r) const {
+    if (!s_.rules.preemption || s_.rules.policy == Policy::kRoundRobin) return kNobody;
+    return by_priority() ? job(r.job).priority : -1;
+  }
+  bool preempt(const Request& r) {
+    if (!may_hold()) return false;
+    const Agent* agent = nullptr;
+    Victims victims = victims_on(r, agent);
+    if (victims.empty() && !shape(r).single) victims = victims_anywhere(r);
+    if (victims.empty()) return false;
+    for (std::size_t victim : victims) {
+      s_.running[victim].leaving = true;
+      plan_.preempt.push_back(s_.running[victim].trial);
+    }
+    decided_ = true;
+    keep(r, agent, Hold::Why::kPreempting);
+    return true;
+  }
+  int gain_of(const Victims& victims) const {
+    int slots = 0;
+    for (std::size_t victim : victims) slots += gain(s_.running[victim]);
+    return slots;
+  }
+  template <typename Gain>
+  static void spare(Victims& victims, int need, const Gain& gain) {
+    for (std::size_t i = victims.size(); i-- > 0;) {
+      int without = 0;
+      for (std::size_t k = 0; k < victims.size(); ++k) without += k == i ? 0 : gain(victims[k]);
+      if (without >= need) victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  /// Takes victims until they give `need`; each is the last in rank of those that may be taken then.
+  /// At most `looks` are looked at for the next.
+  template <typename May, typename Gain>
+  Victims take(int need, int looks, const May& may, const Gain& gain) {
+    Victims chosen;
+    int gained = 0;
+    while (gained < need) {
+      Victims order;
+      for (std::size_t i = 0; i < s_.running.size(); ++i) {
+        if (may_leave(s_.running[i]) && !lost_.contains(i)) order.push_back(i);
+      }
+      auto key = [&](std::size_t i) { return rank(s_.running[i].job, s_.running[i].trial); };
+      std::sort(order.begin(), order.end(), [&](auto a, auto b) { return key(b) < key(a); });
+      if (order.size() > static_cast<std::size_t>(looks)) order.resize(static_cast<std::size_t>(looks));
+      const auto best =
+          std::find_if(order.begin(), order.end(), [&](auto i) { return gain(i) > 0 && may(i); });
+      if (best == order.end()) break;
+      chosen.push_back(*best);
+      gained += gain(*best);
+      lost_.insert(*best);
+    }
+    lost_.clear();
+    if (gained < need) return {};
+    spare(chosen, need, gain);
+    return chosen;
+  }
+  bool restores_share(const Request& r, std::size_t i) const {
+    const Job &mine = job(r.job), &theirs = job(s_.running[i].job);
+    const int lost = size(s_.running[i]);
+    if (mine.id == theirs.id) return false;
+    if (mine.user != theirs.user) {
+      return (user_used(mine.user) + r.slots) / user_weight(mine.user) <=
+             (user_used(theirs.user) - lost) / user_weight(theirs.user);
+    }
+    return (used(mine.id) + r.slots) / mine.weight <= (used(theirs.id) - lost) / theirs.weight;
+  }
+  Victims victims_on(const Request& r, const Agent*& best) {
+    Victims victims;
+    std::set<int, std::greater<>> levels;
+    for (const Running& one : s_.running) {
+      if (may_leave(one) && level(one) > above(r)) levels.insert(level(one));
+    }
+    for (int level : levels) {
+      std::vector<const Agent*> agents;
+      for (const Agent& a : s_.agents) {
+        if (seen(a) && total(a, level) >= r.slots) agents.push_back(&a);
+      }
+      std::sort(agents.begin(), agents.end(),
+                [&](auto* a, auto* b) { return std::pair(-base(*a), a->id) < std::pair(-base(*b), b->id); });
+      if (agents.size() > kCandidates) agents.resize(kCandidates);
+      for (const Agent* a : agents) {
+        auto gain = [&](std::size_t i) { return gain_on(*a, s_.running[i]); };
+        auto may = [&](std::size_t i) {
+          return by_priority() ? this->level(s_.running[i]) >= level : restores_share(r, i);
+        };
+        const Victims set = take(r.slots - base(*a), INT_MAX, may, gain);
+        auto cost = [&](const Victims& of) {
+          int vacated = 0;
+          for (std::size_t i : of) vacated += size(s_.running[i]);
+          return std::pair(vacated, of.size());
+        };
+        if (set.empty() || (best && cost(set) >= cost(victims))) continue;
+        best = a;
+        victims = set;
+      }
+      if (best) break;
+    }
+    if (best && slack() + gain_of(victims) < r.slots) best = nullptr, victims.clear();
+    return victims;
+  }
+  Victims victims_anywhere(const Request& r) {
+    const int need = r.slots - slack();
+    if (need <= 0 || above(r) >= kNobody) return {};
+    auto gain = [&](std::size_t i) { return this->gain(s_.running[i]); };
+    auto may = [&](std::size_t i) {
+      return by_priority() ? level(s_.running[i]) > above(r) : restores_share(r, i);
+    };
+    return take(need, by_priority() ? INT_MAX : kLooks, may, gain);
+  }
+
+  void reserve(const Request& r) {
+    int most = 0, all = 0;
+    for (const Agent& a : s_.agents) {
+      if (!seen(a)) continue;
+      most = std::max(most, capacity(a));
+      all += capacity(a);
+    }
+    if ((shape(r).single ? most : all) < r.slots) return;
+    Reserved reserved{job(r.job).priority, AgentId(), r.slots};
+    if (shape(r).single) {
+      const int level = by_priority() ? above(r) + 1 : kNobody;
+      const Agent* best = nullptr;
+      auto key = [&](const Agent& a) { return std::tuple(-total(a, level), -base(a), a.id); };
+      for (const Agent& a : s_.agents) {
+        if (seen(a) && capacity(a) >= r.slots && (!best || key(a) < key(*best))) best = &a;
+      }
+      reserved.agent = best->id;
+    }
+    reserved_ = reserved;
+    holds_.push_back({r.trial, Hold::Why::kReserved, reserved.agent, r.slots});
+  }
+
+  struct Reserved {
+    int priority;
+    AgentId agent;
+    int slots;
+  };
+  Snapshot& s_;
+  Plan& plan_;
+  std::vector<Hold>& holds_;
+  std::map<Shape, int> dropped_;
+  std::set<TrialId> holding_;
+  std::map<ExperimentId, std::pair<int, int>> promised_to_;  // slots, requests
+  std::map<AgentId, std::pair<int, int>> promised_;          // free, leaving
+  int anywhere_ = 0;
+  std::optional<Reserved> reserved_;
+  bool lifted_ = false;
+  std::set<std::size_t> lost_;
+  bool decided_ = false;
+};
+
+}  // namespace
+
+static std::string show(const std::vector<Part>& parts) {
+  std::string text = " on";
+  for (const Part& part : parts) {
+    text += " " + part.agent.value;
+    for (std::size_t i = 0; i < part.slots.size(); ++i)
+      text += (i ? "," : ":") + std::to_string(part.slots[i]);
+  }
+  return text;
+}
+
+std::string show(const Snapshot& snapshot) {
+  const Rules& rules = snapshot.rules;
+  const char* policies[] = {"priority", "fair_share", "round_robin"};
+  std::string text = std::string("pool policy ") + policies[static_cast<int>(rules.policy)] + " preemption " +
+                     (rules.preemption ? "on" : "off") + " holders " + std::to_string(rules.holders);
+  for (const auto& [user, weight] : rules.user_weights) {
+    text += " weight " + std::to_string(user.value) + "=" + std::to_string(weight);
+  }
+  text += "\n";
+  for (const Agent& agent : snapshot.agents) {
+    text += "agent " + agent.id.value + " " + std::to_string(agent.slots.size()) +
+            (agent.open ? "" : " closed") + " zero " + std::to_string(agent.max_zero_slot);
+    std::string disabled, links;
+    for (std::size_t i = 0; i < agent.slots.size(); ++i) {
+      if (!agent.slots[i].enabled) disabled += (disabled.empty() ? "" : ",") + std::to_string(i);
+      links += (i ? "," : "") + std::to_string(agent.slots[i].link);
+    }
+    if (!disabled.empty()) text += " disabled " + disabled;
+    if (!links.empty()) text += " links " + links;
+    text += "\n";
+  }
+  for (const Job& job : snapshot.jobs) {
+    text += "job " + std::to_string(job.id.value) + " user " + std::to_string(job.user.value) + " priority " +
+            std::to_string(job.priority) + " position " + std::to_string(job.position) + " weight " +
+            std::to_string(job.weight);
+    if (job.max_slots) text += " max_slots " + std::to_string(*job.max_slots);
+    text += "\n";
+  }
+  for (const Running& one : snapshot.running) {
+    text += "running " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) +
+            show(one.parts) + (one.leaving ? " leaving" : "") + (one.preemptible ? "" : " fixed") + "\n";
+  }
+  for (const Request& one : snapshot.requests) {
+    text += "request " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) +
+            " slots " + std::to_string(one.slots) + (one.single_node ? " single" : "") +
+            (one.preemptible ? "" : " fixed") + "\n";
+  }
+  return text;
+}
+
+std::string show(const Plan& plan) {
+  std::string text;
+  for (const Placement& start : plan.start) {
+    text += "start " + std::to_string(start.trial.value) + show(start.parts) + "\n";
+  }
+  for (TrialId trial : plan.preempt) text += "preempt " + std::to_string(trial.value) + "\n";
+  return text;
+}
+
+std::string show(const std::vector<Hold>& holds) {
+  std::string text;
+  for (const Hold& hold : holds) {
+    const char* why[] = {"leaving", "preempting", "reserved"};
+    text += "hold " + std::to_string(hold.trial.value) + " " + why[static_cast<int>(hold.why)];
+    if (!hold.agent.value.empty()) text += " on " + hold.agent.value;
+    text += " slots " + std::to_string(hold.slots) + "\n";
+  }
+  return text;
+}
+
+Plan reference_decide(const Snapshot& snapshot, std::vector<Hold>& holds) {
+  Snapshot now = snapshot;
+  Plan plan;
+  do {
+    holds.clear();
+  } while (Walk(now, plan, holds).run());
+  return plan;
+}
+
+}  // namespace det::scheduler
