@@ -49,7 +49,7 @@ Status check_metrics(const v1::MetricsReport& report) {
   return {};
 }
 
-std::optional<double> searcher_metric(const std::string& metrics, const std::string& name) {
+std::optional<double> metric_value(const std::string& metrics, const std::string& name) {
   auto json = parse_json(metrics, {.bytes = 1 << 20, .depth = 8});
   if (!json || !json->is_object()) return std::nullopt;
   auto it = json->find(name);
@@ -177,7 +177,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     std::optional<UserId> owner;  ///< of what runs outside the cluster
     ExperimentId experiment;
     TaskId task;
-    std::string metric;
+    std::string metric, time;
   };
 
   /// On a worker. The trial runs outside the cluster: its owner reports.
@@ -226,8 +226,10 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
           found->experiment = row->second.experiment;
           found->task = row->second.task;
           auto experiment = core.experiments().find(row->second.experiment);
-          if (experiment != core.experiments().end())
+          if (experiment != core.experiments().end()) {
             found->metric = experiment->second.config->searcher.metric;
+            found->time = experiment->second.config->searcher.time_name();
+          }
         });
     on_edge([self = shared_from_this(), found, seen] {
       if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
@@ -242,6 +244,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     experiment_ = found.experiment;
     task_ = found.task;
     metric_ = found.metric;
+    time_ = found.time;
     if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
     auto& place = service_.sessions_[allocation_];
     if (auto older = place.lock())
@@ -319,7 +322,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
                                             .run = run_,
                                             .steps_completed = report.steps_completed(),
                                             .metrics = report.metrics(),
-                                            .searcher_metric = searcher_metric(report.metrics(), metric_),
+                                            .searcher_metric = metric_value(report.metrics(), metric_),
+                                            .searcher_time = metric_value(report.metrics(), time_),
                                             .reported = time});
     }
     rows_.push_back({report.group(), report.steps_completed(), report.metrics(), time});
@@ -439,7 +443,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   AllocationId allocation_;
   ExperimentId experiment_;
   TaskId task_;
-  std::string metric_;  ///< the searcher's
+  std::string metric_, time_;  ///< the searcher's
   std::int64_t last_sequence_ = 0;
   std::deque<Pending> pending_;
   std::vector<db::MetricRow> rows_;

@@ -37,7 +37,7 @@ class HarnessService final : public v1::HarnessService::CallbackService {
 /// Limits of one report (promises §5): at most 1 MiB, 1,000 names of at most 256 printable ASCII characters,
 /// depth 8. Names the metric that is wrong.
 Status check_metrics(const v1::MetricsReport& report);
-/// The value of the searcher's metric in a validation report, if it has one.
-std::optional<double> searcher_metric(const std::string& metrics, const std::string& name);
+/// The number `name` of a report, if it has one.
+std::optional<double> metric_value(const std::string& metrics, const std::string& name);
 
 }  // namespace det::api

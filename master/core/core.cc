@@ -81,7 +81,7 @@ void Core::Impl::flush() {
   std::move(inserts.begin(), inserts.end(), std::back_inserter(writes));
   inserts.clear();
   for (ExperimentId id : std::exchange(ended_experiments, {})) {
-    for (const auto& [request, trial] : searches.at(id).trials) trials.erase(trial);
+    for (TrialId trial : searches.at(id).trials) trials.erase(trial);
     ended_requests.push_back(experiments.at(id).request_id);
     searches.erase(id);
     experiments.erase(id);

@@ -88,9 +88,10 @@ void Core::Impl::handle(const ActOnExperiment& input) {
 void Core::Impl::pause(Experiment& experiment) {
   change(experiment.state, State::kPaused);
   touched_experiments.insert(experiment.id);
-  for (const auto& [request, id] : searches.at(experiment.id).trials) {
-    Trial& trial = trials.at(id);
-    if (trial.state != State::kActive) continue;
+  for (TrialId id : searches.at(experiment.id).trials) {
+    auto found = trials.find(id);
+    if (found == trials.end() || found->second.state != State::kActive) continue;
+    Trial& trial = found->second;
     change(trial.state, State::kPaused);
     touched_trials.insert(id);
     withdraw(trial);
@@ -101,12 +102,13 @@ void Core::Impl::pause(Experiment& experiment) {
 void Core::Impl::activate(Experiment& experiment) {
   change(experiment.state, State::kActive);
   touched_experiments.insert(experiment.id);
-  for (const auto& [request, id] : searches.at(experiment.id).trials) {
-    Trial& trial = trials.at(id);
-    if (trial.state != State::kPaused) continue;
+  for (TrialId id : searches.at(experiment.id).trials) {
+    auto found = trials.find(id);
+    if (found == trials.end() || found->second.state != State::kPaused) continue;
+    Trial& trial = found->second;
     change(trial.state, State::kActive);
     touched_trials.insert(id);
-    if (!live_allocation(id)) request_slots(trial);
+    if (!live_allocation(id) && (!trial.held || is(Mutant::kHeldScheduled))) request_slots(trial);
   }
 }
 
@@ -115,7 +117,9 @@ void Core::Impl::stop(Experiment& experiment, State stopping) {
     change(experiment.state, stopping);
     touched_experiments.insert(experiment.id);
   }
-  for (const auto& [request, id] : searches.at(experiment.id).trials) stop(trials.at(id), stopping);
+  for (TrialId id : searches.at(experiment.id).trials) {
+    if (auto found = trials.find(id); found != trials.end()) stop(found->second, stopping);
+  }
 }
 
 void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
@@ -134,17 +138,24 @@ void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
   update_progress(experiment);
 }
 
-void Core::Impl::act(Experiment& experiment, searcher::Action action) {
-  Search& search = searches.at(experiment.id);
+Trial* Core::Impl::trial_of(ExperimentId experiment, searcher::TrialNumber number) {
+  const std::vector<TrialId>& ids = searches.at(experiment).trials;
+  auto found = number < ids.size() ? trials.find(ids[number]) : trials.end();
+  return found == trials.end() ? nullptr : &found->second;
+}
+
+void Core::Impl::act(Experiment& experiment, const searcher::Action& action) {
   if (auto* create = std::get_if<searcher::Create>(&action)) {
     // An experiment that is ending gets no new trials; the searcher's wish stays in its log, for the record.
-    if (!is_stopping(experiment.state)) create_trial(experiment, std::move(*create));
+    if (!is_stopping(experiment.state)) create_trial(experiment, *create);
   } else if (auto* stopped = std::get_if<searcher::Stop>(&action)) {
-    if (auto it = search.trials.find(stopped->request_id); it != search.trials.end()) {
-      stop(trials.at(it->second), State::kStoppingCompleted);
-    }
+    if (Trial* trial = trial_of(experiment.id, stopped->trial)) stop(*trial, State::kStoppingCompleted);
+  } else if (auto* held = std::get_if<searcher::Hold>(&action)) {
+    if (Trial* trial = trial_of(experiment.id, held->trial)) hold(*trial);
+  } else if (auto* resumed = std::get_if<searcher::Resume>(&action)) {
+    if (Trial* trial = trial_of(experiment.id, resumed->trial)) go_on(*trial);
   } else {
-    search.shutdown = std::get<searcher::Shutdown>(action);
+    searches.at(experiment.id).shutdown = std::get<searcher::Shutdown>(action);
   }
 }
 
@@ -165,11 +176,13 @@ void Core::Impl::end_if_done(ExperimentId id) {
   ended_experiments.insert(id);
 }
 
+void Core::Impl::report_progress(const Trial& trial) {
+  searches.at(trial.experiment).searcher.set_progress(trial.number, trial.progress);
+  update_progress(experiments.at(trial.experiment));
+}
+
 void Core::Impl::update_progress(Experiment& experiment) {
-  const Search& search = searches.at(experiment.id);
-  std::map<RequestId, double> progress;
-  for (const auto& [request, id] : search.trials) progress[request] = trials.at(id).progress;
-  const double value = search.searcher.progress(progress);
+  const double value = searches.at(experiment.id).searcher.progress();
   if (value == experiment.progress) return;
   experiment.progress = value;
   touched_experiments.insert(experiment.id);

@@ -19,8 +19,8 @@ struct Core::Impl {
   struct Search {
     searcher::Searcher searcher;
     std::optional<searcher::Shutdown> shutdown;
-    std::map<RequestId, TrialId> trials;
-    std::size_t open = 0;  ///< trials that have not ended
+    std::vector<TrialId> trials;  ///< by their number; 0 for one that an ending experiment never made
+    std::size_t open = 0;         ///< trials that have not ended
   };
   enum class TimerKind { kAgent, kAllocation, kTrial };
   using TimerKey = std::pair<TimerKind, std::string>;
@@ -75,14 +75,19 @@ struct Core::Impl {
   void activate(Experiment& experiment);
   void stop(Experiment& experiment, State stopping);
   void take(ExperimentId id, const searcher::Event& event);
-  void act(Experiment& experiment, searcher::Action action);
+  void act(Experiment& experiment, const searcher::Action& action);
+  /// Null when the search's wish for it came too late.
+  Trial* trial_of(ExperimentId experiment, searcher::TrialNumber number);
   void end_if_done(ExperimentId id);
   void update_progress(Experiment& experiment);
+  void report_progress(const Trial& trial);
 
   // trials.cc
   void handle(const KillTrial& input);
   void handle(const EndTrial& input);
-  void create_trial(Experiment& experiment, searcher::Create create);
+  void create_trial(Experiment& experiment, const searcher::Create& create);
+  void hold(Trial& trial);
+  void go_on(Trial& trial);
   void request_slots(Trial& trial);
   void withdraw(const Trial& trial);
   void stop(Trial& trial, State stopping);
@@ -118,6 +123,7 @@ struct Core::Impl {
 
   // reports.cc
   Result<Trial*> fence(TrialId trial, RunNumber run);
+  void tell_search(Trial& trial, const ReportValidation& report);
   void handle(const HarnessAttached& input);
   void handle(const ReportValidation& input);
   void handle(const ReportCheckpoint& input);

@@ -100,6 +100,7 @@ struct ReportValidation {
   std::int64_t steps_completed = 0;
   std::string metrics;  ///< JSON object, stored as it is
   std::optional<double> searcher_metric;  ///< absent when the report lacks it; NaN is a value
+  std::optional<double> searcher_time;    ///< the value of SearcherConfig::time_name(); absent likewise
   WallTime reported;
 };
 /// Repeats safely: keyed by uuid.

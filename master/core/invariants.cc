@@ -128,6 +128,26 @@ void what_runs_outside_has_no_slots_and_a_deadline(const Core& core, Broken& bro
   }
 }
 
+void what_waits_at_a_rung_leaves(const Core& core, Broken& broken) {
+  for (const auto& [id, trial] : core.trials()) {
+    if (!trial.held || is_terminal(trial.state)) continue;
+    const Allocation* allocation = allocation_of(core, trial);
+    if (allocation && !allocation->preempt_requested && !allocation->kill_requested) {
+      broken.push_back(name(trial) + " waits at a rung and keeps its slots");
+    }
+  }
+}
+
+void what_is_stopping_was_asked_to_leave(const Core& core, Broken& broken) {
+  for (const auto& [id, trial] : core.trials()) {
+    if (!is_stopping(trial.state) || trial.early_exit_invalid_hp) continue;
+    const Allocation* allocation = allocation_of(core, trial);
+    if (allocation && !allocation->preempt_requested && !allocation->kill_requested) {
+      broken.push_back(name(trial) + " is stopping and keeps its slots");
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> broken_invariants(const Core& core) {
@@ -141,6 +161,8 @@ std::vector<std::string> broken_invariants(const Core& core) {
   what_is_stopping_still_runs(core, broken);
   numbers_of_a_trial_agree(core, broken);
   what_runs_outside_has_no_slots_and_a_deadline(core, broken);
+  what_waits_at_a_rung_leaves(core, broken);
+  what_is_stopping_was_asked_to_leave(core, broken);
   return broken;
 }
 

@@ -85,6 +85,7 @@ struct Trial {
   TrialId id;
   ExperimentId experiment;
   RequestId request_id;
+  searcher::TrialNumber number = 0;  ///< in its search
   TaskId task;
   std::uint32_t seed = 0;
   std::string hparams;  ///< JSON object
@@ -99,6 +100,7 @@ struct Trial {
   std::int64_t searcher_steps = -1;  ///< highest steps the searcher has heard of, over all runs: it hears each once
   std::optional<double> best_metric; ///< best searcher metric so far (never NaN)
   bool early_exit_invalid_hp = false;
+  bool held = false;  ///< it waits at a rung of its search: no slots until the search lets it go on
   double progress = 0;
   std::string exit_reason;  ///< of the last allocation that failed, for people
   WallTime started;

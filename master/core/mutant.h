@@ -25,6 +25,9 @@ enum class Mutant {
   kNoPreemptDeadline,    ///< a process that ignores its pre-emption may stay
   kUnmanagedScheduled,   ///< a trial outside the cluster asks for slots like any other
   kUnmanagedForever,     ///< after a restart of the master, one that never comes back is waited for
+  kStopKeepsSlots,       ///< a trial that the search has stopped runs on (W1)
+  kMissingMetricFatal,   ///< a validation without the searcher's metric fails the whole search (W3)
+  kHeldScheduled,        ///< a trial that waits at a rung is given slots when its experiment is activated
 };
 
 }  // namespace det::core

@@ -60,19 +60,41 @@ void Core::Impl::handle(const ReportValidation& input) {
   trial.steps_completed = std::max(trial.steps_completed, input.steps_completed);
   inserts.push_back(InsertValidation{trial.id, input.run, input.steps_completed, input.metrics,
                                      input.searcher_metric, input.reported});
-  if (!input.searcher_metric) return;
-  const double metric = *input.searcher_metric;
-  const bool smaller = config_of(trial).searcher.smaller_is_better;
-  const bool beats =
-      !trial.best_metric || (smaller ? metric < *trial.best_metric : metric > *trial.best_metric);
-  if (is(Mutant::kNanBest) ? beats || std::isnan(metric) : beats && !std::isnan(metric))
-    trial.best_metric = metric;
+  if (input.searcher_metric) {
+    const double metric = *input.searcher_metric;
+    const bool smaller = config_of(trial).searcher.smaller_is_better;
+    const bool beats =
+        !trial.best_metric || (smaller ? metric < *trial.best_metric : metric > *trial.best_metric);
+    if (is(Mutant::kNanBest) ? beats || std::isnan(metric) : beats && !std::isnan(metric))
+      trial.best_metric = metric;
+  }
   // A run that repeats steps after a resume, or goes on after its search stopped it, tells the searcher
   // nothing new.
   const bool news = input.steps_completed > trial.searcher_steps || is(Mutant::kValidationTwice);
-  if (!news || is_stopping(trial.state)) return;
-  trial.searcher_steps = input.steps_completed;
-  events.emplace_back(trial.experiment, searcher::Validated{trial.request_id, input.steps_completed, metric});
+  if (news && !is_stopping(trial.state)) tell_search(trial, input);
+}
+
+void Core::Impl::tell_search(Trial& trial, const ReportValidation& report) {
+  const expconf::SearcherConfig& config = config_of(trial).searcher;
+  std::optional<double> time = report.searcher_time;
+  if (!time && config.time_name() == "batches") time = static_cast<double>(report.steps_completed);
+  if (!report.searcher_metric || (!time && config.decides_by_metric())) {
+    const std::string& missing = report.searcher_metric ? config.time_name() : config.metric;
+    const std::string what = "the validation metrics at step " + number(report.steps_completed) + " lack \"" +
+                             missing + "\", by which the search decides";
+    if (!config.decides_by_metric()) {
+      if (trial.searcher_steps < 0) log(trial, trial.run, what + "; no best of this trial is known", "WARNING");
+      trial.searcher_steps = report.steps_completed;
+      return;
+    }
+    if (is(Mutant::kMissingMetricFatal)) return stop(experiments.at(trial.experiment), State::kStoppingError);
+    log(trial, trial.run, what, "ERROR");
+    trial.exit_reason = what;
+    return stop(trial, State::kStoppingError);
+  }
+  trial.searcher_steps = report.steps_completed;
+  events.emplace_back(trial.experiment, searcher::Validated{trial.number, report.steps_completed,
+                                                            *report.searcher_metric, time.value_or(0)});
 }
 
 void Core::Impl::handle(const ReportCheckpoint& input) {
@@ -103,7 +125,7 @@ void Core::Impl::handle(const ReportProgress& input) {
   trial.steps_completed = input.steps_completed;
   trial.progress = progress;
   touched_trials.insert(trial.id);
-  update_progress(experiments.at(trial.experiment));
+  report_progress(trial);
 }
 
 void Core::Impl::handle(const ReportInvalidHp& input) {

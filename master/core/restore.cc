@@ -30,13 +30,26 @@ Status Core::Impl::restore(Recovered recovered) {
     }
     TRY(restore_search(experiments.at(id), recovered.searchers[id]));
   }
+  std::map<ExperimentId, std::map<RequestId, searcher::TrialNumber>> numbers;
+  for (auto& [id, search] : searches) {
+    const std::uint32_t seed = experiments.at(id).config->experiment_seed;
+    search.trials.resize(search.searcher.created());
+    for (searcher::TrialNumber number = 0; number < search.searcher.created(); ++number) {
+      numbers[id].emplace(searcher::request_id(seed, number), number);
+    }
+  }
   for (Trial& trial : recovered.trials) {
     const std::string name = "trial " + std::to_string(trial.id.value);
     auto search = searches.find(trial.experiment);
     if (search == searches.end()) return contradiction(name + " has no experiment");
-    if (!search->second.trials.emplace(trial.request_id, trial.id).second) {
-      return contradiction(name + " shares its request id");
+    auto number = numbers[trial.experiment].find(trial.request_id);
+    if (number == numbers[trial.experiment].end()) {
+      return contradiction(name + " was never asked for by its search, or is there twice");
     }
+    trial.number = number->second;
+    numbers[trial.experiment].erase(number);
+    search->second.trials[trial.number] = trial.id;
+    search->second.searcher.set_progress(trial.number, trial.progress);
     if (!is_terminal(trial.state)) ++search->second.open;
     const TrialId id = trial.id;
     if (!trials.emplace(id, std::move(trial)).second) return contradiction(name + " is there twice");
@@ -52,7 +65,7 @@ Status Core::Impl::restore(Recovered recovered) {
       if (!is(Mutant::kUnmanagedScheduled)) continue;
     }
     // Not request_slots: it was logged when the trial began to wait.
-    if (trial.state == State::kActive) waiting[pool_of(trial)].insert(id);
+    if (trial.state == State::kActive && !trial.held) waiting[pool_of(trial)].insert(id);
   }
   for (const auto& [pool, trials_waiting] : waiting) dirty.insert(pool);
   return {};

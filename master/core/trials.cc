@@ -1,4 +1,6 @@
 // Owns the life of trials: creation, waiting for slots, what follows from the exit of an allocation, the end.
+#include <algorithm>
+
 #include "master/core/impl.h"
 #include "master/core/transitions.h"
 
@@ -23,19 +25,23 @@ const std::string& Core::Impl::pool_of(const Trial& trial) const {
   return pool.empty() ? options.default_pool : pool;
 }
 
-void Core::Impl::create_trial(Experiment& experiment, searcher::Create create) {
+void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& create) {
   const TrialId id{next_trial.value++};
+  const expconf::ExperimentConfig& config = *experiment.config;
   Trial& trial = trials[id];
   trial.id = id;
   trial.experiment = experiment.id;
-  trial.request_id = create.request_id;
-  trial.task = TaskId(std::to_string(experiment.id.value) + "." + create.request_id.value);
-  trial.seed = create.trial_seed;
-  trial.hparams = create.hparams.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  trial.request_id = searcher::request_id(config.experiment_seed, create.trial);
+  trial.number = create.trial;
+  trial.task = TaskId(std::to_string(experiment.id.value) + "." + trial.request_id.value);
+  trial.seed = searcher::trial_seed(config.experiment_seed, create.trial);
+  trial.hparams = searcher::hparams(config.hyperparameters, create.sample)
+                      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   trial.state = experiment.state;
   trial.started = now.wall;
   Search& search = searches.at(experiment.id);
-  search.trials.emplace(create.request_id, id);
+  search.trials.resize(std::max<std::size_t>(search.trials.size(), create.trial + 1));
+  search.trials[create.trial] = id;
   ++search.open;
   touched_trials.insert(id);
   if (experiment.unmanaged) {
@@ -46,6 +52,21 @@ void Core::Impl::create_trial(Experiment& experiment, searcher::Create create) {
   }
   const bool managed = !experiment.unmanaged || is(Mutant::kUnmanagedScheduled);
   if (managed && trial.state == State::kActive) request_slots(trial);
+}
+
+void Core::Impl::hold(Trial& trial) {
+  if (trial.held || trial.state == State::kStoppingCompleted || is_terminal(trial.state)) return;
+  trial.held = true;
+  touched_trials.insert(trial.id);
+  withdraw(trial);
+  if (Allocation* allocation = live_allocation(trial.id)) ask_to_leave(*allocation, "it waits at a rung of the search");
+}
+
+void Core::Impl::go_on(Trial& trial) {
+  if (!trial.held) return;
+  trial.held = false;
+  touched_trials.insert(trial.id);
+  if (trial.state == State::kActive && !live_allocation(trial.id)) request_slots(trial);
 }
 
 void Core::Impl::heard(const Trial& trial) {
@@ -104,9 +125,12 @@ void Core::Impl::stop(Trial& trial, State stopping) {
   if (!allocation) return end(trial, end_of(stopping));
   switch (stopping) {
     case State::kStoppingCompleted:
+      if (is(Mutant::kStopKeepsSlots)) return;
       return ask_to_leave(*allocation, "the searcher has seen enough of this trial");
     case State::kStoppingCanceled:
       return ask_to_leave(*allocation, "it was canceled");
+    case State::kStoppingError:
+      return kill(*allocation, trial.exit_reason);
     default:
       return kill(*allocation, "it was killed by a user");
   }
@@ -124,7 +148,7 @@ void Core::Impl::end(Trial& trial, State end) {
   if (end == State::kError) reason = searcher::ExitReason::kErrored;
   if (end == State::kCanceled) reason = searcher::ExitReason::kCanceled;
   if (end == State::kCompleted && trial.early_exit_invalid_hp) reason = searcher::ExitReason::kInvalidHp;
-  events.emplace_back(trial.experiment, searcher::Exited{trial.request_id, reason});
+  events.emplace_back(trial.experiment, searcher::Exited{trial.number, reason});
 }
 
 void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
@@ -132,8 +156,9 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
   const bool asked = allocation.preempt_requested || allocation.kill_requested;
   touched_trials.insert(trial.id);
   if (is_stopping(trial.state)) {
+    // One that its search has stopped has shown enough, however it leaves.
     const bool failed = exit.kind == ExitKind::kFailed && !allocation.kill_requested &&
-                        !trial.early_exit_invalid_hp && trial.state != State::kStoppingKilled;
+                        trial.state != State::kStoppingKilled && trial.state != State::kStoppingCompleted;
     if (failed) trial.exit_reason = exit.message;
     return end(trial, failed ? State::kError : end_of(trial.state));
   }
@@ -151,7 +176,7 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
   } else if (exit.kind == ExitKind::kLost) {
     log(trial, allocation.run, "will run again; this does not count as a restart");
   }
-  if (trial.state == State::kActive) request_slots(trial);
+  if (trial.state == State::kActive && !trial.held) request_slots(trial);
 }
 
 }  // namespace det::core

@@ -116,7 +116,7 @@ core::Trial read_trial(Rows::Row& row) {
   trial.state = read_state(row);
   row.into(trial.run, trial.restarts, trial.latest_checkpoint, trial.latest_steps, trial.steps_completed,
            trial.last_validation, trial.checkpoint_validation, trial.searcher_steps, trial.best_metric,
-           trial.early_exit_invalid_hp, trial.progress, trial.exit_reason, trial.started, trial.ended);
+           trial.early_exit_invalid_hp, trial.held, trial.progress, trial.exit_reason, trial.started, trial.ended);
   return trial;
 }
 

@@ -48,9 +48,9 @@ Statement put_trial(const core::Trial& row) {
       "INSERT INTO trials (id, experiment_id, request_id, task_id, seed, hparams, state, run, restarts,"
       " latest_checkpoint, latest_steps, steps_completed, last_validation, checkpoint_validation, "
       "searcher_steps, best_metric,"
-      " early_exit_invalid_hp, progress, exit_reason, started, ended)"
+      " early_exit_invalid_hp, progress, exit_reason, started, ended, held)"
       " VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, "
-      "$20, $21)"
+      "$20, $21, $22)"
       " ON CONFLICT (id) DO UPDATE SET experiment_id = EXCLUDED.experiment_id, request_id = "
       "EXCLUDED.request_id,"
       " task_id = EXCLUDED.task_id, seed = EXCLUDED.seed, hparams = EXCLUDED.hparams, state = EXCLUDED.state,"
@@ -60,12 +60,12 @@ Statement put_trial(const core::Trial& row) {
       " checkpoint_validation = EXCLUDED.checkpoint_validation, searcher_steps = EXCLUDED.searcher_steps, "
       "best_metric = EXCLUDED.best_metric,"
       " early_exit_invalid_hp = EXCLUDED.early_exit_invalid_hp, progress = EXCLUDED.progress,"
-      " exit_reason = EXCLUDED.exit_reason, started = EXCLUDED.started, ended = EXCLUDED.ended",
+      " exit_reason = EXCLUDED.exit_reason, started = EXCLUDED.started, ended = EXCLUDED.ended, held = EXCLUDED.held",
       Params(row.id, row.experiment, row.request_id, row.task, row.seed, row.hparams,
              core::state_name(row.state), row.run, row.restarts, row.latest_checkpoint, row.latest_steps,
              row.steps_completed, row.last_validation, row.checkpoint_validation, row.searcher_steps,
              row.best_metric, row.early_exit_invalid_hp, row.progress, row.exit_reason, row.started,
-             row.ended)};
+             row.ended, row.held)};
 }
 
 Statement put_allocation(const core::Allocation& row) {

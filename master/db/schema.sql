@@ -125,6 +125,7 @@ CREATE TABLE trials (
     exit_reason           text NOT NULL,
     started               timestamptz NOT NULL,
     ended                 timestamptz,
+    held                  boolean NOT NULL DEFAULT false,
     UNIQUE (experiment_id, request_id)
 );
 CREATE INDEX trials_task ON trials (task_id);

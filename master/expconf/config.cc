@@ -21,6 +21,16 @@ bool is_dotted_name(std::string_view text) {
 
 }  // namespace
 
+std::string SearcherConfig::time_name() const {
+  if (!time_metric.empty()) return time_metric;
+  if (!max_length || max_length->unit == Length::Unit::kBatches) return "batches";
+  return max_length->unit == Length::Unit::kRecords ? "records" : "epochs";
+}
+
+bool SearcherConfig::decides_by_metric() const {
+  return name == "async_halving" || name == "adaptive_asha" || sampler == "tpe";
+}
+
 std::string CheckpointStorage::root() const {
   if (type == "directory") return container_path;
   if (storage_path.empty()) return host_path;

@@ -54,6 +54,11 @@ struct SearcherConfig {
   std::optional<std::int64_t> max_time;
   std::optional<std::int64_t> source_trial_id;
   std::string source_checkpoint_uuid;
+
+  /// The metric that says how far a trial has come: time_metric, else the unit of max_length.
+  std::string time_name() const;
+  /// Whether what a trial reports changes what the search does next; else metrics only tell which trial is best.
+  bool decides_by_metric() const;
 };
 
 struct Resources {

@@ -196,6 +196,8 @@ void Checker::at_end(const MemoryDisk& disk) {
 
 void Checker::check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk) {
   if (!core::is_terminal(experiment.state)) return fail(name(experiment.id) + " never ends");
+  const std::set<searcher::TrialNumber> stopped = stopped_by_search(experiment);
+  bool all_failed = true;
   for (const auto& [id, trial] : disk.trials) {
     if (trial.experiment != experiment.id) continue;
     if (!core::is_terminal(trial.state)) return fail(name(id) + " never ends");
@@ -205,17 +207,38 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     if (job.unmanaged) check_outside(trial, disk);
     const int restarts = job.unmanaged ? 0 : job.config->max_restarts;
     if (trial.restarts > failed) fail(is + " with more restarts than failures");
-    if (trial.state == core::State::kCompleted && !job.invalid_hp) {
+    all_failed = all_failed && trial.state == core::State::kError;
+    if (trial.state == core::State::kCompleted && !job.has_invalid_hp(trial.seed) && !stopped.contains(trial.number)) {
       if (!finished_.contains(id)) fail(is + " but its program never came to its end");
       check_rows(job, trial, disk);
     }
     if (!job.left_alone()) continue;
-    if (trial.state != experiment.state) fail(is + " unlike its experiment");
+    if (trial.state != experiment.state && !job.searches()) fail(is + " unlike its experiment");
     if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
-    if (trial.state == core::State::kError && failed <= restarts) {
+    const bool no_metric = job.has_no_metric(trial.seed) && job.config->searcher.decides_by_metric();
+    if (trial.state == core::State::kError && failed <= restarts && !no_metric) {
       fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(restarts + 1));
     }
   }
+  if (!job.left_alone() || job.invalid_hp) return;
+  if ((experiment.state == core::State::kError) != all_failed) {
+    fail(name(experiment.id) + " is " + std::string(core::state_name(experiment.state)) +
+         (all_failed ? " and all its trials failed" : " and not all its trials failed"));
+  }
+}
+
+std::set<searcher::TrialNumber> Checker::stopped_by_search(const core::Experiment& experiment) {
+  std::set<searcher::TrialNumber> stopped;
+  auto search = searcher::Searcher::create(experiment.config);
+  if (!search) return stopped;
+  for (const std::string& text : events_[experiment.id]) {
+    auto event = searcher::event_from_json(nlohmann::json::parse(text));
+    if (!event) continue;
+    for (const searcher::Action& action : search->handle(*event)) {
+      if (auto* stop = std::get_if<searcher::Stop>(&action)) stopped.insert(stop->trial);
+    }
+  }
+  return stopped;
 }
 
 void Checker::check_outside(const core::Trial& trial, const MemoryDisk& disk) {
@@ -231,6 +254,11 @@ void Checker::check_rows(const Job& job, const core::Trial& trial, const MemoryD
   for (const auto& [key, validation] : disk.validations) {
     const auto& row = validation.row;
     if (row.trial != trial.id) continue;
+    if (job.has_no_metric(trial.seed)) {
+      if (row.searcher_metric) fail(name(trial.id) + " has a metric that it did not report");
+      if (!validation.archived) ++visible[row.steps_completed];
+      continue;
+    }
     const double metric = metric_of(job, trial.seed, row.steps_completed);
     const bool same = std::isnan(metric) ? std::isnan(*row.searcher_metric) : metric == *row.searcher_metric;
     if (!same) fail(name(trial.id) + " has a strange metric at " + std::to_string(row.steps_completed));

@@ -61,6 +61,8 @@ class Checker {
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_search(const core::Core& core);
   void check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk);
+  /// Trials that the search ended before their program did.
+  std::set<searcher::TrialNumber> stopped_by_search(const core::Experiment& experiment);
   void check_outside(const core::Trial& trial, const MemoryDisk& disk);
   void check_rows(const Job& job, const core::Trial& trial, const MemoryDisk& disk);
 

@@ -37,6 +37,34 @@ std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const R
   return config;
 }
 
+/// Small, so that a run ends: what a search may do wrong it does with few trials.
+void draw_search(Dice& dice, expconf::SearcherConfig& searcher, std::int64_t total) {
+  constexpr const char* kNames[] = {"random", "grid", "async_halving", "adaptive_asha", "async_halving"};
+  searcher.name = kNames[dice.between(0, 4)];
+  searcher.max_trials = dice.between(1, 7);
+  searcher.max_concurrent_trials = dice.between(0, 4);
+  searcher.divisor = static_cast<double>(dice.between(2, 4));
+  searcher.num_rungs = dice.between(1, 3);
+  searcher.max_rungs = dice.between(1, 3);
+  constexpr const char* kModes[] = {"aggressive", "standard", "conservative"};
+  searcher.mode = kModes[dice.between(0, 2)];
+  searcher.max_time = total;
+  searcher.time_metric = "batches";
+  if (dice.chance(50)) searcher.rung_policy = "promote";
+  if (dice.chance(20) && searcher.name != "grid") searcher.sampler = "tpe";
+}
+
+expconf::HyperparameterMap draw_space(Dice& dice) {
+  using Type = expconf::Hyperparameter::Type;
+  expconf::HyperparameterMap space;
+  space["rate"].type = Type::kDouble;
+  space["rate"].max = 1;
+  space["width"].type = Type::kInt;
+  space["width"].int_max = 9;
+  space["rate"].count = space["width"].count = dice.between(1, 3);
+  return space;
+}
+
 void draw_actions(Dice& dice, Job& job, Duration until) {
   Duration at = job.submit;
   for (auto pauses = dice.chance(40) ? dice.between(1, 3) : 0; pauses > 0; --pauses) {
@@ -80,6 +108,17 @@ Job draw_job(Dice& dice, int number, int most_slots, Duration until) {
   draw_actions(dice, job, until);
   job.hangs = !job.left_alone() && dice.chance(50);
   job.unmanaged = dice.chance(15);
+  if (!job.unmanaged && dice.chance(45)) {
+    auto config = std::make_shared<expconf::ExperimentConfig>(*job.config);
+    draw_search(dice, config->searcher, job.total);
+    config->hyperparameters = draw_space(dice);
+    job.config = std::move(config);
+    job.lacks_metric = dice.chance(15);
+    // Who kills one trial leaves the others to hang for ever.
+    job.hangs = job.hangs && std::none_of(job.actions.begin(), job.actions.end(),
+                                          [](const Job::Action& action) { return action.trial; });
+    job.invalid_hp = dice.chance(15);
+  }
   return job;
 }
 
@@ -90,6 +129,10 @@ bool Job::left_alone() const {
     return action.action == core::ExperimentAction::kCancel || action.action == core::ExperimentAction::kKill;
   });
 }
+
+bool Job::has_invalid_hp(std::uint32_t trial_seed) const { return invalid_hp && (!searches() || trial_seed % 3 == 0); }
+
+bool Job::has_no_metric(std::uint32_t trial_seed) const { return lacks_metric && trial_seed % 3 == 1; }
 
 Plan draw_plan(std::uint64_t seed, core::Mutant mutant, LoopMutant loop_mutant) {
   Dice dice{Random{seed ^ 0x5157a7e, 0}};
@@ -125,7 +168,7 @@ Plan draw_plan(std::uint64_t seed, core::Mutant mutant, LoopMutant loop_mutant) 
   for (std::int64_t i = 0; i < jobs; ++i) {
     plan.jobs.push_back(draw_job(dice, static_cast<int>(i), plan.machines.front().slots, plan.faults.until));
   }
-  plan.finish_within = minutes(60);
+  plan.finish_within = minutes(360);
   return plan;
 }
 

@@ -37,12 +37,16 @@ struct Job {
   int failures = 0;
   bool ignores_preemption = false;
   bool nan = false;  ///< every second metric is NaN
-  bool invalid_hp = false;
+  bool invalid_hp = false;    ///< says a trial; of a search every third
+  bool lacks_metric = false;  ///< every third trial of a search reports validations without the searcher's metric
   bool hangs = false;  ///< at the end of its steps; only where a user will end it
   std::vector<Action> actions;
 
   /// No user ends it.
   bool left_alone() const;
+  bool searches() const { return config->searcher.name != "single"; }
+  bool has_invalid_hp(std::uint32_t trial_seed) const;
+  bool has_no_metric(std::uint32_t trial_seed) const;
 };
 
 struct MachinePlan {

@@ -140,7 +140,7 @@ void Process::train() {
 void Process::work() {
   const auto& trial = start_.trial;
   const RunNumber run = start_.allocation.run;
-  if (job_.invalid_hp) {
+  if (job_.has_invalid_hp(trial.seed)) {
     leaving_ = true;
     return report(core::ReportInvalidHp{0, trial.id, run});
   }
@@ -150,7 +150,9 @@ void Process::work() {
       return fail();
     }
     if (steps_ % job_.validate_every == 0 || steps_ == job_.total) {
-      report(core::ReportValidation{0, trial.id, run, steps_, "{}", metric_of(job_, trial.seed, steps_),
+      std::optional<double> metric = metric_of(job_, trial.seed, steps_);
+      if (job_.has_no_metric(trial.seed)) metric.reset();
+      report(core::ReportValidation{0, trial.id, run, steps_, "{}", metric, std::nullopt,
                                     WallTime{engine_.now().micros}});
     }
     if (steps_ % job_.checkpoint_every == 0 || steps_ == job_.total) save();

@@ -56,6 +56,9 @@ TEST_CASE("every safety rule that is switched off is missed") {
       {"no pre-emption deadline", Mutant::kNoPreemptDeadline},
       {"unmanaged trial scheduled", Mutant::kUnmanagedScheduled},
       {"unmanaged trial waited for without end", Mutant::kUnmanagedForever},
+      {"a stopped trial keeps its slots", Mutant::kStopKeepsSlots},
+      {"a missing metric fails the search", Mutant::kMissingMetricFatal},
+      {"a trial at a rung is given slots", Mutant::kHeldScheduled},
   };
   for (const auto& [name, mutant] : mutants) {
     DYNAMIC_SECTION(name) { CHECK(first_failure(mutant, LoopMutant::kNone, 1000) != ""); }

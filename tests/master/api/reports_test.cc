@@ -47,10 +47,10 @@ TEST_CASE("reports that nobody could show or store are refused") {
 }
 
 TEST_CASE("the searcher's metric is a number, NaN or absent") {
-  CHECK(searcher_metric(R"({"loss":0.5})", "loss") == 0.5);
-  CHECK(std::isnan(*searcher_metric(R"({"loss":"NaN"})", "loss")));
-  CHECK_FALSE(searcher_metric(R"({"loss":0.5})", "accuracy"));
-  CHECK_FALSE(searcher_metric(R"({"loss":"high"})", "loss"));
+  CHECK(metric_value(R"({"loss":0.5})", "loss") == 0.5);
+  CHECK(std::isnan(*metric_value(R"({"loss":"NaN"})", "loss")));
+  CHECK_FALSE(metric_value(R"({"loss":0.5})", "accuracy"));
+  CHECK_FALSE(metric_value(R"({"loss":"high"})", "loss"));
 }
 
 TEST_CASE("an allocation's task is its id without the run") {

@@ -112,7 +112,7 @@ Result<ReplyValue> Bench::attach(TrialId trial, RunNumber run) {
 
 Result<ReplyValue> Bench::validate(TrialId trial, RunNumber run, std::int64_t steps,
                                    std::optional<double> metric) {
-  return *step(ReportValidation{0, trial, run, steps, "{}", metric, wall_});
+  return *step(ReportValidation{0, trial, run, steps, "{}", metric, std::nullopt, wall_});
 }
 
 Result<ReplyValue> Bench::checkpoint(TrialId trial, RunNumber run, std::int64_t steps,

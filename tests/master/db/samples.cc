@@ -83,6 +83,7 @@ core::Trial Sampler::trial(TrialId id, ExperimentId experiment) {
   row.searcher_steps = integer() - 1;
   if (coin()) row.best_metric = coin() ? real() : std::numeric_limits<double>::infinity();
   row.early_exit_invalid_hp = coin();
+  row.held = coin();
   row.progress = random_.uniform();
   row.exit_reason = text();
   row.started = time();
@@ -127,7 +128,7 @@ void show(std::ostream& out, const core::Trial& t) {
       << '|' << t.hparams << '|' << core::state_name(t.state) << '|' << t.run << '|' << t.restarts << '|'
       << t.latest_checkpoint << '|' << t.latest_steps << '|' << t.steps_completed << '|' << t.last_validation
       << '|' << t.checkpoint_validation << '|' << t.searcher_steps << '|'
-      << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << '|'
+      << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << t.held << '|'
       << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|' << show(t.ended) << '\n';
 }
 void show(std::ostream& out, const core::Allocation& a) {
