@@ -33,6 +33,7 @@ Command checkpoint_command();
 Command agent_command();
 Command slot_command();
 Command master_command();
+Command preview_search_command();
 Command user_command();
 Command version_command();
 Command completion_command();

@@ -25,6 +25,9 @@ void figure(const char* name, double value, const char* unit, double bound, bool
   std::fflush(stdout);
 }
 
+/// Large blocks are mapped on their own.
+std::size_t allocated() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
+
 std::shared_ptr<ExperimentConfig> make_config(const char* name, std::int64_t trials, std::int64_t concurrent) {
   auto config = std::make_shared<ExperimentConfig>();
   config->searcher.name = name;
@@ -62,13 +65,12 @@ void a_million(const char* policy, const char* prefix) {
   std::vector<Event> events;
   events.reserve(static_cast<std::size_t>(result->events));
   (void)simulate(config, surface, {.workers = 500, .spans = false, .on_event = [&](const Event& event) { events.push_back(event); }});
-  const std::size_t before = mallinfo2().uordblks;
+  const std::size_t before = allocated();
   auto searcher = Searcher::create(config);
   const auto again = Clock::now();
   for (const Event& event : events) (void)searcher->handle(event);
   figure((std::string(prefix) + ".decision").c_str(), seconds_since(again) / static_cast<double>(events.size()) * 1e9, "ns", 1000, false);
-  // mmapped blocks are not in uordblks.
-  const double bytes = static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd) - static_cast<double>(before);
+  const double bytes = static_cast<double>(allocated() - before);
   figure((std::string(prefix) + ".memory").c_str(), bytes / static_cast<double>(searcher->created()), "B/trial", 100, false);
   const double promoted = static_cast<double>(kTrials - result->stopped_at.at(1)) / (kTrials / 4.0) - 1;
   figure((std::string(prefix) + ".promoted_beyond").c_str(), promoted * 100, "%", 1, false);
@@ -128,7 +130,7 @@ void time_to_good() {
 void tpe_beside_random(const char* name) {
   for (const char* shape : {"bowl", "valley", "waves"}) {
     std::vector<double> regret[2];
-    for (std::uint32_t seed = 0; seed < 31; ++seed) {
+    for (std::uint32_t seed = 0; seed < 101; ++seed) {
       for (int tpe = 0; tpe < 2; ++tpe) {
         auto config = make_config(name, 100, 8);
         config->experiment_seed = seed;
