@@ -35,6 +35,7 @@ Command slot_command();
 Command master_command();
 Command template_command();
 Command config_policies_command();
+Command preview_search_command();
 Command user_command();
 Command version_command();
 Command completion_command();

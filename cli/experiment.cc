@@ -161,6 +161,7 @@ Command experiment_command() {
        {{"config"}, "Print the configuration as YAML.", declare_config},
        {{"download"}, "Download the best checkpoints.", declare_download},
        {{"download-model-def"}, "Download the model directory as it was sent.", declare_download_model_def},
+       {{"simulate"}, "Run the search in virtual time and show what ran when.", declare_simulate},
        {{"wait"}, "Wait for the end; exit 1 unless it has completed.", declare_wait},
        steering({"activate", "unpause"}, "Let a paused experiment go on.", &Stub::ActivateExperiment,
                 "Activated"),

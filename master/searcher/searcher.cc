@@ -165,6 +165,7 @@ Status Searcher::check(const Event& event) const {
   auto* extended = std::get_if<Extended>(&event);
   if (extended == nullptr) return {};
   if (book.states.empty()) return fail(Code::kFailedPrecondition, "the search has not started; edit its configuration");
+  if (extended->max_trials) TRY(state_->method->check_more_trials());
   const std::int64_t trials = extended->max_trials.value_or(book.max_trials);
   const std::int64_t time = extended->max_time.value_or(book.max_time);
   if (trials < book.max_trials)
@@ -174,7 +175,6 @@ Status Searcher::check(const Event& event) const {
   if (time < book.max_time || time > kMostTime)
     return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMostTime) + ": it is " +
                                             std::to_string(book.max_time));
-  if (extended->max_trials) TRY(state_->method->check_more_trials());
   if (trials == book.max_trials && time == book.max_time)
     return fail(Code::kInvalidArgument, "give max_trials or max_time a larger value than it has");
   return {};

@@ -18,13 +18,14 @@ namespace {
 using expconf::Hyperparameter;
 using Type = Hyperparameter::Type;
 
-constexpr double kRandomShare = 1.0 / 3;
+constexpr double kRandomShare = 0.25;
 constexpr double kGoodShare = 0.15;
 constexpr std::size_t kMostGood = 25;    ///< kernels of the good density
 constexpr std::size_t kMostRecent = 100; ///< those of the bad one beside what is good no longer
-constexpr int kCandidates = 24;
+constexpr int kCandidates = 48;
 constexpr double kLeastBandwidth = 0.02;
-constexpr double kLeastWeight = 1e-12;
+constexpr double kNarrow = 0.5;  ///< of Scott's bandwidth: what is good is rarely one normal hill
+constexpr double kRootTwoPi = 2.5066282746310002;
 
 using Point = std::vector<double>;  ///< by leaf: 0 … 1 of its range; of a categorical the index
 
@@ -79,12 +80,16 @@ class Density {
       for (const Point* point : points_) mean += (*point)[i] / n;
       for (const Point* point : points_) square += ((*point)[i] - mean) * ((*point)[i] - mean) / n;
       const bool choice = leaves_[i]->type == Type::kCategorical;
-      bandwidths_.push_back(choice ? std::min(0.5, shrink) : std::max(1.06 * std::sqrt(square) * shrink, kLeastBandwidth));
+      bandwidths_.push_back(choice ? std::min(0.5, shrink) : std::max(kNarrow * std::sqrt(square) * shrink, kLeastBandwidth));
     }
   }
 
   double log_at(const Point& x) const {
-    double sum = 0;
+    double sum = 1;  // the uniform prior, one point's worth: far from all points neither density wins
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (leaves_[i]->type == Type::kCategorical)
+        sum /= static_cast<double>(std::max<std::size_t>(leaves_[i]->values.size(), 1));
+    }
     for (const Point* point : points_) {
       double distance = 0, weight = 1;
       for (std::size_t i = 0; i < leaves_.size(); ++i) {
@@ -93,12 +98,12 @@ class Density {
         } else {
           const double z = ((*point)[i] - x[i]) / bandwidths_[i];
           distance += z * z;
-          weight /= bandwidths_[i];
+          weight /= bandwidths_[i] * kRootTwoPi;
         }
       }
       sum += weight * std::exp(-distance / 2);
     }
-    return std::log(sum / static_cast<double>(points_.size()) + kLeastWeight);
+    return std::log(sum / static_cast<double>(points_.size() + 1));
   }
 
   Point draw(Random& random) const {

@@ -6,12 +6,13 @@
 #   loader      the MNIST loader beside a loop by hand and torch::data; image folders on one and two workers
 #   ddp         two processes beside two that do not exchange; all-reduce over shared memory beside Gloo
 #   checkpoint  what saving stops training for, beside torch::save; how fast it is durable, beside fio
+#   searcher    a million trials: time, decision, memory; how soon a good point is found; tpe beside random
 #   scheduler   an event in a pool of 100 slots beside one of 10,000 with 100,000 requests waiting, and a naive pass
 #   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 names=("$@")
-[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint scheduler latency)
+[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler latency)
 cmake --preset bench >&2
 status=0
 for name in "${names[@]}"; do
@@ -20,9 +21,10 @@ for name in "${names[@]}"; do
     ddp) targets=(bench_train_segments bench_all_reduce) command=(python3 tests/bench/segments.py build/bench ddp) ;;
     loader) targets=(bench_loader) command=(build/bench/bench/bench_loader) ;;
     checkpoint) targets=(bench_checkpoint) command=(build/bench/bench/bench_checkpoint) ;;
+    searcher) targets=(bench_searcher) command=(build/bench/bench/bench_searcher) ;;
     scheduler) targets=(bench_scheduler) command=(build/bench/bench/bench_scheduler) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
-    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, scheduler, latency)" >&2; exit 2 ;;
+    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, latency)" >&2; exit 2 ;;
   esac
   cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do

@@ -1,113 +1,26 @@
-// Owns the tests of the search: decisions recorded once must come out the same for ever (golden/), also when
-// the search is stored and restored between any two events.
+// Owns the tests of what every search shares: bookkeeping, sampling, stored forms.
 #include "master/searcher/searcher.h"
 
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <fstream>
 #include <limits>
 #include <set>
-#include <string>
 
-#include "base/json.h"
-#include "master/searcher/hyperparameters.h"
+#include "configs.h"
 
 namespace det::searcher {
 namespace {
 
-using expconf::Hyperparameter;
-
-Hyperparameter range(Hyperparameter::Type type, double low, double high, double base = 0) {
-  Hyperparameter parameter;
-  parameter.type = type;
-  parameter.int_min = static_cast<std::int64_t>(low);
-  parameter.int_max = static_cast<std::int64_t>(high);
-  parameter.min = low;
-  parameter.max = high;
-  parameter.base = base;
-  return parameter;
-}
-
-Hyperparameter constant(nlohmann::json value) {
-  Hyperparameter parameter;
-  parameter.value = std::move(value);
-  return parameter;
-}
-
-expconf::HyperparameterMap every_kind() {
-  Hyperparameter choice;
-  choice.type = Hyperparameter::Type::kCategorical;
-  choice.values = {"sgd", "adam", nullptr};
-  Hyperparameter nested;
-  nested.type = Hyperparameter::Type::kNested;
-  nested.children = {{"z", range(Hyperparameter::Type::kDouble, 0, 1)}, {"a", constant(3)}};
-  return {{"width", range(Hyperparameter::Type::kInt, 16, 64)},
-          {"dropout", range(Hyperparameter::Type::kDouble, 0.25, 0.75)},
-          {"rate", range(Hyperparameter::Type::kLog, -4, -1, 10)},
-          {"optimizer", choice},
-          {"nested", nested},
-          {"batch", constant(64)}};
-}
-
-std::shared_ptr<expconf::ExperimentConfig> single_config() {
-  auto config = std::make_shared<expconf::ExperimentConfig>();
-  config->searcher.name = "single";
-  config->searcher.metric = "loss";
-  config->experiment_seed = 1234;
-  config->hyperparameters = every_kind();
-  return config;
-}
-
-nlohmann::json show(const std::vector<Action>& actions) {
-  nlohmann::json all = nlohmann::json::array();
-  for (const Action& action : actions) {
-    if (auto* create = std::get_if<Create>(&action)) {
-      // The logarithmic range goes through pow, whose last bit is the C library's.
-      nlohmann::json hparams = create->hparams;
-      if (hparams.contains("rate")) hparams["rate"] = std::round(hparams["rate"].get<double>() * 1e9) / 1e9;
-      all.push_back(
-          {{"create", create->request_id.value}, {"seed", create->trial_seed}, {"hparams", hparams}});
-    } else if (auto* stop = std::get_if<Stop>(&action)) {
-      all.push_back({{"stop", stop->request_id.value}});
-    } else {
-      const auto& shutdown = std::get<Shutdown>(action);
-      all.push_back({{"shutdown", {{"cancel", shutdown.cancel}, {"failure", shutdown.failure}}}});
-    }
-  }
-  return all;
-}
-
-RequestId first_trial(const std::vector<Action>& actions) {
-  return std::get<Create>(actions.at(0)).request_id;
-}
-
-TEST_CASE("a recorded history is decided the same way again, restored anywhere") {
-  std::ifstream file(DET_SOURCE_DIR "/tests/master/searcher/golden/single.history");
-  REQUIRE(file);
-  const auto config = single_config();
+Searcher make(const Config& config) {
   auto searcher = Searcher::create(config);
   REQUIRE(searcher);
-  int events = 0;
-  for (std::string line; std::getline(file, line);) {
-    const auto tab = line.find('\t');
-    auto event = event_from_json(nlohmann::json::parse(line.substr(0, tab)));
-    REQUIRE(event);
-    auto restored = Searcher::restore(config, nlohmann::json::parse(searcher->snapshot().dump()));
-    REQUIRE(restored);
-    const auto actions = searcher->handle(*event);
-    CHECK(show(actions).dump() == line.substr(tab + 1));
-    CHECK(show(restored->handle(*event)) == show(actions));
-    CHECK(restored->snapshot() == searcher->snapshot());
-    ++events;
-  }
-  REQUIRE(events == 4);
+  return std::move(*searcher);
 }
 
 TEST_CASE("a single search ends as its trial did") {
   auto shutdown_after = [](ExitReason reason) {
-    auto searcher = Searcher::create(single_config());
-    const RequestId id = first_trial(searcher->handle(Started{}));
-    return std::get<Shutdown>(searcher->handle(Exited{id, reason}).at(0));
+    Searcher searcher = make(make_config("single"));
+    searcher.handle(Started{});
+    return std::get<Shutdown>(searcher.handle(Exited{0, reason}).at(0));
   };
   CHECK_FALSE(shutdown_after(ExitReason::kCompleted).failure);
   CHECK_FALSE(shutdown_after(ExitReason::kCompleted).cancel);
@@ -117,44 +30,102 @@ TEST_CASE("a single search ends as its trial did") {
 }
 
 TEST_CASE("what a search has heard or never asked for changes nothing") {
-  auto searcher = Searcher::create(single_config());
-  CHECK(searcher->handle(Exited{RequestId("nobody"), ExitReason::kErrored}).empty());
-  const RequestId id = first_trial(searcher->handle(Started{}));
-  CHECK(searcher->handle(Started{}).empty());
-  CHECK(searcher->handle(Validated{RequestId("nobody"), 1, 0.5}).empty());
-  CHECK(searcher->handle(Exited{id, ExitReason::kCompleted}).size() == 1);
-  const auto before = searcher->snapshot();
-  CHECK(searcher->handle(Exited{id, ExitReason::kErrored}).empty());
-  CHECK(searcher->handle(Validated{id, 9, 0.5}).empty());
-  CHECK(searcher->snapshot() == before);
+  Searcher searcher = make(make_config("single"));
+  CHECK(searcher.handle(Exited{7, ExitReason::kErrored}).empty());
+  CHECK(searcher.handle(Started{}).size() == 1);
+  CHECK(searcher.handle(Started{}).empty());
+  CHECK(searcher.handle(Validated{7, 1, 0.5, 1}).empty());
+  CHECK(searcher.handle(Exited{0, ExitReason::kCompleted}).size() == 1);
+  const auto before = searcher.snapshot();
+  CHECK(searcher.handle(Exited{0, ExitReason::kErrored}).empty());
+  CHECK(searcher.handle(Validated{0, 9, 0.5, 9}).empty());
+  CHECK(searcher.snapshot() == before);
 }
 
-TEST_CASE("progress is the trial's, and whole when it has closed") {
-  auto searcher = Searcher::create(single_config());
-  const RequestId id = first_trial(searcher->handle(Started{}));
-  CHECK(searcher->progress({}) == 0);
-  CHECK(searcher->progress({{id, 0.25}}) == 0.25);
-  CHECK(searcher->progress({{id, 7.0}}) == 1);
-  CHECK(searcher->progress({{id, std::numeric_limits<double>::quiet_NaN()}}) == 0);
-  searcher->handle(Exited{id, ExitReason::kCompleted});
-  CHECK(searcher->progress({{id, 0.25}}) == 1);
+TEST_CASE("progress is the trials', and whole when they have closed") {
+  Searcher searcher = make(make_config("random", 4, 4));
+  searcher.handle(Started{});
+  CHECK(searcher.progress() == 0);
+  searcher.set_progress(0, 0.5);
+  searcher.set_progress(1, 7);
+  searcher.set_progress(2, std::numeric_limits<double>::quiet_NaN());
+  searcher.set_progress(99, 1);
+  CHECK(searcher.progress() == Approx(1.5 / 4));
+  searcher.handle(Exited{0, ExitReason::kErrored});
+  CHECK(searcher.progress() == Approx(2.0 / 4));
+  for (TrialNumber trial = 1; trial < 4; ++trial) searcher.handle(Exited{trial, ExitReason::kCompleted});
+  CHECK(searcher.progress() == 1);
 }
 
-TEST_CASE("every kind of hyperparameter stays in its range") {
-  Random random{7, 0};
-  std::set<std::int64_t> widths;
-  for (int i = 0; i < 2000; ++i) {
-    const auto values = sample(every_kind(), random);
-    widths.insert(values["width"].get<std::int64_t>());
-    CHECK((values["dropout"] >= 0.25 && values["dropout"] < 0.75));
-    CHECK((values["rate"] >= 1e-4 && values["rate"] <= 1e-1));
-    CHECK((values["optimizer"] == "sgd" || values["optimizer"] == "adam" || values["optimizer"].is_null()));
-    CHECK(values["batch"] == 64);
-    CHECK((values["nested"]["a"] == 3 && values["nested"]["z"] < 1.0));
+TEST_CASE("random search keeps its concurrency and replaces invalid trials") {
+  Searcher searcher = make(make_config("random", 5, 2));
+  CHECK(searcher.handle(Started{}).size() == 2);
+  CHECK(searcher.handle(Exited{0, ExitReason::kInvalidHp}).size() == 1);
+  for (TrialNumber trial = 1; trial < 5; ++trial) searcher.handle(Exited{trial, ExitReason::kCompleted});
+  CHECK(searcher.created() == 6);
+  CHECK(std::holds_alternative<Shutdown>(searcher.handle(Exited{5, ExitReason::kCompleted}).at(0)));
+}
+
+TEST_CASE("a script that refuses every point ends the search with the reason, for every search that replaces") {
+  for (const char* name : {"random", "async_halving", "async_halving+promote", "adaptive_asha"}) {
+    INFO(name);
+    Searcher searcher = make(make_config(name, 1000, 4));
+    std::vector<Action> last = searcher.handle(Started{});
+    TrialNumber trial = 0;
+    for (; trial < searcher.created(); ++trial) last = searcher.handle(Exited{trial, ExitReason::kInvalidHp});
+    REQUIRE(last.size() == 1);
+    const auto& shutdown = std::get<Shutdown>(last.at(0));
+    CHECK(shutdown.failure);
+    CHECK(shutdown.reason.find("invalid") != std::string::npos);
+    CHECK(trial < 60);
   }
-  CHECK(*widths.begin() == 16);
-  CHECK(*widths.rbegin() == 64);
-  CHECK(widths.size() == 49);
+}
+
+TEST_CASE("a grid is the product of its axes, the last axis fastest, taken from the end") {
+  auto config = make_config("grid", 1, 0);
+  config->hyperparameters = {{"a", range(Hyperparameter::Type::kInt, 1, 3)},
+                             {"b", range(Hyperparameter::Type::kDouble, 0, 1)}};
+  config->hyperparameters["a"].count = 9;  // clamped to the three integers
+  config->hyperparameters["b"].count = 2;
+  Searcher searcher = make(config);
+  std::string points;
+  for (const auto& action : show(*config, searcher.handle(Started{}))) points += action["hparams"].dump();
+  CHECK(points == R"({"a":3,"b":1.0}{"a":3,"b":0.0}{"a":2,"b":1.0}{"a":2,"b":0.0}{"a":1,"b":1.0}{"a":1,"b":0.0})");
+}
+
+TEST_CASE("a grid without counts, or too large, is refused before any of it is built") {
+  auto config = make_config("grid");
+  config->hyperparameters["width"].count.reset();
+  config->hyperparameters["nested"].children["z"].count.reset();
+  auto refused = Searcher::create(config);
+  REQUIRE_FALSE(refused);
+  REQUIRE(refused.error().problems.size() == 2);
+  CHECK(refused.error().problems[0].path == "hyperparameters.nested.z");
+  config = make_config("grid");
+  config->hyperparameters["dropout"].count = std::numeric_limits<std::int64_t>::max();
+  REQUIRE_FALSE(Searcher::create(config));
+}
+
+TEST_CASE("every kind of hyperparameter stays in its range, by both samplers") {
+  for (const char* name : {"random", "random+tpe"}) {
+    const auto config = make_config(name, 400, 1);
+    Searcher searcher = make(config);
+    std::set<std::int64_t> widths;
+    auto actions = searcher.handle(Started{});
+    for (TrialNumber trial = 0; trial < 400; ++trial) {
+      const auto values = hparams(config->hyperparameters, std::get<Create>(actions.at(0)).sample);
+      widths.insert(values["width"].get<std::int64_t>());
+      CHECK((values["dropout"] >= 0.25 && values["dropout"] <= 0.75));
+      CHECK((values["rate"] >= 0.99e-4 && values["rate"] <= 1.01e-1));
+      CHECK((values["optimizer"] == "sgd" || values["optimizer"] == "adam" || values["optimizer"].is_null()));
+      CHECK((values["batch"] == 64 && values["nested"]["a"] == 3 && values["nested"]["z"] <= 1.0));
+      searcher.handle(Validated{trial, 90, values["dropout"].get<double>(), 90});
+      actions = searcher.handle(Exited{trial, ExitReason::kCompleted});
+    }
+    CHECK(*widths.begin() >= 16);
+    CHECK(*widths.rbegin() <= 64);
+    CHECK(widths.size() > 30);
+  }
 }
 
 TEST_CASE("an int range may span all there is") {
@@ -162,57 +133,87 @@ TEST_CASE("an int range may span all there is") {
   auto parameter = range(Hyperparameter::Type::kInt, 0, 0);
   parameter.int_min = std::numeric_limits<std::int64_t>::min();
   parameter.int_max = std::numeric_limits<std::int64_t>::max();
-  const auto a = sample({{"x", parameter}}, random), b = sample({{"x", parameter}}, random);
-  CHECK(a != b);
+  CHECK(draw(parameter, random).whole != draw(parameter, random).whole);
+}
+
+TEST_CASE("a trial's name and seed follow from the experiment's seed and its number") {
+  std::set<std::string> ids;
+  std::set<std::uint32_t> seeds;
+  for (TrialNumber trial = 0; trial < 1000; ++trial) {
+    ids.insert(request_id(7, trial).value);
+    ids.insert(request_id(8, trial).value);
+    seeds.insert(trial_seed(7, trial));
+    CHECK(trial_seed(7, trial) < 1u << 31);
+  }
+  CHECK(ids.size() == 2000);
+  CHECK(seeds.size() > 990);
+  CHECK(request_id(7, 3) == request_id(7, 3));
 }
 
 TEST_CASE("events survive their stored form, NaN and infinities too") {
-  const double metrics[] = {0.1, -0.0, 1e300, std::numeric_limits<double>::infinity(),
-                            std::numeric_limits<double>::quiet_NaN()};
-  for (double metric : metrics) {
-    const Validated event{RequestId("r"), 300, metric};
-    auto read = event_from_json(nlohmann::json::parse(to_json(event).dump()));
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  std::vector<Event> events{Started{}, Extended{30, std::nullopt}, Extended{std::nullopt, 900}, Retried{3}};
+  for (double metric : {0.1, -0.0, 1e300, infinity, nan}) events.push_back(Validated{4, 300, metric, 12.5});
+  for (auto reason : {ExitReason::kCompleted, ExitReason::kErrored, ExitReason::kCanceled, ExitReason::kInvalidHp})
+    events.push_back(Exited{5, reason});
+  for (const Event& event : events) {
+    const std::string text = to_json(event).dump();
+    INFO(text);
+    auto read = event_from_json(nlohmann::json::parse(text));
     REQUIRE(read);
-    const auto& again = std::get<Validated>(*read);
-    CHECK(again.request_id == event.request_id);
-    CHECK(again.steps_completed == 300);
-    CHECK((std::isnan(metric) ? std::isnan(again.metric) : again.metric == metric));
+    CHECK(to_json(*read).dump() == text);
   }
-  for (auto reason :
-       {ExitReason::kCompleted, ExitReason::kErrored, ExitReason::kCanceled, ExitReason::kInvalidHp}) {
-    auto read = event_from_json(to_json(Exited{RequestId("r"), reason}));
-    REQUIRE(read);
-    CHECK(std::get<Exited>(*read).reason == reason);
-  }
-  CHECK(std::holds_alternative<Started>(*event_from_json(to_json(Started{}))));
 }
 
 TEST_CASE("a damaged stored form is refused, never thrown") {
-  for (const char* text : {"null", "[]", "{}", R"({"type":"paused"})", R"({"type":"validated"})",
-                           R"({"type":"validated","request_id":1})",
-                           R"({"type":"validated","request_id":"r","steps_completed":1,"metric":"x"})",
-                           R"({"type":"exited","request_id":"r","reason":"bored"})"}) {
+  for (const char* text :
+       {"null", "[]", "{}", R"({"type":"paused"})", R"({"type":"validated"})", R"({"type":"retried","trial":-1})",
+        R"({"type":"validated","trial":1,"steps_completed":1,"metric":"x","time":1})",
+        R"({"type":"exited","trial":99999999999,"reason":"completed"})", R"({"type":"exited","trial":1,"reason":"bored"})",
+        R"({"type":"extended","max_trials":"9"})"}) {
     INFO(text);
     auto event = event_from_json(nlohmann::json::parse(text));
     REQUIRE_FALSE(event);
     CHECK(event.error().code == Code::kDataLoss);
   }
-  const auto good = Searcher::create(single_config())->snapshot();
-  for (const char* key : {"version", "random", "trials", "shut_down", "method"}) {
-    auto bad = good;
-    bad.erase(key);
-    INFO(key);
-    CHECK_FALSE(Searcher::restore(single_config(), bad));
+  for (const std::string& name : every_search()) {
+    const auto config = make_config(name);
+    Searcher searcher = make(config);
+    searcher.handle(Started{});
+    const auto good = searcher.snapshot();
+    for (const auto& [key, value] : good.items()) {
+      INFO(name << " without " << key);
+      auto bad = good;
+      bad.erase(key);
+      if (key != "sampler" || !value.is_null()) CHECK_FALSE(Searcher::restore(config, bad));
+    }
   }
 }
 
+TEST_CASE("what cannot be extended or retried is refused with the reason") {
+  auto reason = [](const char* name, const Event& event) {
+    Searcher searcher = make(make_config(name));
+    searcher.handle(Started{});
+    CHECK(searcher.handle(event).empty());
+    const Status status = searcher.check(event);
+    return status ? std::string("fine") : status.error().message;
+  };
+  CHECK(reason("single", Extended{5, {}}).find("one trial") != std::string::npos);
+  CHECK(reason("grid", Extended{50, {}}).find("every point") != std::string::npos);
+  CHECK(reason("random", Extended{3, {}}).find("only grow") != std::string::npos);
+  CHECK(reason("random", Extended{20, {}}).find("larger") != std::string::npos);
+  CHECK(reason("async_halving", Extended{{}, 10}).find("only grow") != std::string::npos);
+  CHECK(reason("random", Retried{0}).find("did not fail") != std::string::npos);
+  CHECK(reason("random", Retried{99}).find("no trial") != std::string::npos);
+}
+
 TEST_CASE("an unknown searcher is named with what there is") {
-  auto config = single_config();
+  auto config = make_config("single");
   config->searcher.name = "pbt";
   const auto searcher = Searcher::create(config);
   REQUIRE_FALSE(searcher);
   CHECK(searcher.error().code == Code::kUnimplemented);
-  CHECK(searcher.error().message.find("single") != std::string::npos);
+  CHECK(searcher.error().message.find("adaptive_asha") != std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+#include "cli/search_config.h"
+
+#include <iostream>
+
+#include "base/files.h"
+#include "cli/print.h"
+#include "master/expconf/parse.h"
+
+namespace det::cli {
+
+Result<std::shared_ptr<expconf::ExperimentConfig>> read_search_config(const std::string& path,
+                                                                      const std::vector<std::string>& overrides) {
+  const auto text = read_file(path, 64 << 20);
+  if (!text) return fail(Code::kInvalidArgument, text.error().message);
+  std::vector<expconf::Override> assignments;
+  for (const std::string& assignment : overrides) assignments.push_back({assignment});
+  const expconf::Defaults defaults{
+      .checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/"}}, .experiment_seed = 0, .name = ""};
+  TRY_ASSIGN(auto parsed, expconf::parse(*text, path, defaults, assignments));
+  if (!parsed.warnings.empty()) std::cerr << problem_lines(parsed.warnings);
+  return std::make_shared<expconf::ExperimentConfig>(std::move(parsed.config));
+}
+
+}  // namespace det::cli

@@ -1,0 +1,172 @@
+// Owns the tests of what halving searches decide, case by case.
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "configs.h"
+#include "master/searcher/rung.h"
+
+namespace det::searcher {
+namespace {
+
+const double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// A search of three rungs (10, 30, 90), divisor 3, told by short words.
+struct Told {
+  Config config;
+  Searcher searcher;
+  Told(const std::string& name, std::int64_t trials, std::int64_t concurrent)
+      : config(make_config(name, trials, concurrent)), searcher(std::move(*Searcher::create(config))) {
+    handle(Started{});
+  }
+  std::string handle(const Event& event) {
+    std::string text;
+    for (const auto& action : show(*config, searcher.handle(event))) {
+      const auto& [word, value] = *action.items().begin();
+      text += (text.empty() ? "" : " ") + word + (word == "shutdown" ? "" : value.dump());
+    }
+    return text;
+  }
+  std::string reports(TrialNumber trial, double metric, double time) {
+    return handle(Validated{trial, static_cast<std::int64_t>(time), metric, time});
+  }
+  std::string exits(TrialNumber trial, ExitReason reason = ExitReason::kCompleted) { return handle(Exited{trial, reason}); }
+};
+
+TEST_CASE("a stopping search stops who is not among the best, once, and creates another at once") {
+  Told search("async_halving", 8, 4);
+  CHECK(search.reports(0, 0.5, 5) == "");
+  CHECK(search.reports(0, 0.5, 10) == "");             // the first goes on
+  CHECK(search.reports(1, 0.6, 10) == "stop1 create4");
+  CHECK(search.reports(1, 0.1, 30) == "");             // W2: stopped, not heard again
+  CHECK(search.reports(0, 0.4, 20) == "");             // one entry for a trial and rung
+  CHECK(search.reports(2, 0.5, 10) == "");             // a tie passes
+  CHECK(search.reports(3, 0.1, 95) == "stop3 create5");  // all three rungs at once
+  CHECK(search.exits(3) == "");
+}
+
+TEST_CASE("NaN is the worst whichever way is better, and never ties with the best") {
+  for (bool smaller : {true, false}) {
+    Told search("async_halving", 9, 9);
+    search.config->searcher.smaller_is_better = smaller;
+    CHECK(search.reports(0, kNan, 10) == "");  // alone it goes on
+    CHECK(search.reports(1, kNan, 10) == "stop1");
+    CHECK(search.reports(2, kNan, 10) == "stop2");
+    CHECK(search.reports(3, smaller ? 1e9 : -1e9, 10) == "");
+    CHECK(search.reports(4, kNan, 10) == "stop4");
+  }
+}
+
+TEST_CASE("a trial that fails counts as the worst of its rung; an invalid one leaves no trace") {
+  Told search("async_halving", 4, 3);
+  CHECK(search.reports(0, 0.5, 10) == "");
+  CHECK(search.exits(1, ExitReason::kErrored) == "create3");
+  CHECK(search.exits(0, ExitReason::kInvalidHp) == "create4");
+  CHECK(search.reports(2, 0.9, 10) == "");  // only the failed one beside it
+  CHECK(search.exits(2) == "");
+}
+
+TEST_CASE("a promoting search holds at every rung and promotes from the highest") {
+  Told search("async_halving+promote", 9, 1);
+  CHECK(search.reports(0, 0.3, 10) == "hold0 create1");
+  CHECK(search.reports(1, 0.1, 10) == "hold1 create2");
+  CHECK(search.reports(2, 0.2, 10) == "hold2 resume1");
+  CHECK(search.reports(1, 0.1, 30) == "hold1 create3");
+  CHECK(search.reports(3, 0.25, 10) == "hold3 create4");
+  CHECK(search.reports(4, 0.26, 10) == "hold4 create5");
+  CHECK(search.reports(5, 0.27, 10) == "hold5 resume2");
+  CHECK(search.reports(2, 0.4, 30) == "hold2 create6");
+  CHECK(search.exits(6, ExitReason::kErrored) == "create7");
+  CHECK(search.exits(0, ExitReason::kCanceled) == "");  // a held trial has no slot to give
+  CHECK(search.reports(7, 0.29, 10) == "hold7 create8");
+  CHECK(search.reports(8, 0.28, 10) == "hold8 resume3");
+  CHECK(search.reports(3, 0.3, 30) == "hold3 resume1");
+  CHECK(search.reports(1, 0.1, 90) == "stop1 stop2 stop3 stop4 stop5 stop7 stop8");
+  for (TrialNumber trial : {1, 2, 3, 4, 5, 7}) CHECK(search.exits(trial) == "");
+  CHECK(search.exits(8) == "shutdown");
+}
+
+TEST_CASE("a promoting search of few trials still trains one to its end") {
+  Told search("async_halving+promote", 2, 2);
+  CHECK(search.reports(0, 0.3, 10) == "hold0");
+  CHECK(search.reports(1, 0.2, 10) == "hold1 resume1");
+  CHECK(search.reports(1, 0.2, 30) == "hold1 resume1");
+  CHECK(search.reports(1, 0.2, 90) == "stop1 stop0");
+}
+
+TEST_CASE("one report may be of several rungs: its holder is promoted without running") {
+  Told search("async_halving+promote", 1, 1);
+  CHECK(search.reports(0, 0.3, 95) == "hold0 stop0");
+  CHECK(search.exits(0) == "shutdown");
+}
+
+TEST_CASE("more trials for a finished search: it goes on and shuts down again") {
+  for (const char* name : {"random", "async_halving"}) {
+    Told search(name, 2, 2);
+    search.exits(0);
+    CHECK(search.exits(1) == "shutdown");
+    CHECK(search.handle(Extended{3, {}}) == "create2");
+    CHECK(search.exits(2) == "shutdown");
+  }
+}
+
+TEST_CASE("more time resumes every completed trial of a random search, as many at a time as ever") {
+  Told search("random", 3, 2);
+  search.exits(0);
+  search.exits(1, ExitReason::kErrored);
+  CHECK(search.exits(2) == "shutdown");
+  CHECK(search.handle(Extended{{}, 180}) == "resume0 resume2");
+  CHECK(search.exits(0) == "");
+  CHECK(search.exits(2) == "shutdown");
+}
+
+TEST_CASE("more time gives a halving search rungs above the top, for the best of those that were there") {
+  for (const char* name : {"async_halving", "async_halving+promote"}) {
+    Told search(name, 3, 3);
+    const bool promotes = search.config->searcher.rung_policy == "promote";
+    for (TrialNumber trial : {0, 1, 2}) search.reports(trial, promotes ? trial : 9 - static_cast<int>(trial), 90);
+    for (TrialNumber trial : {0, 1, 2}) search.exits(trial);
+    CHECK(search.searcher.progress() == 1);
+    const std::string best = promotes ? "0" : "2";
+    CHECK(search.handle(Extended{{}, 270}) == "resume" + best);
+    CHECK(search.reports(promotes ? 0 : 2, 0, 270) == "stop" + best);
+    CHECK(search.exits(promotes ? 0 : 2) == "shutdown");
+  }
+}
+
+TEST_CASE("a retried trial takes its failure out of the rung and runs again") {
+  Told search("async_halving", 2, 2);
+  CHECK(search.exits(0, ExitReason::kErrored) == "");
+  CHECK(search.exits(1, ExitReason::kErrored) == "shutdown");
+  CHECK(search.handle(Retried{1}) == "resume1");
+  CHECK(search.handle(Retried{1}) == "");
+  CHECK(search.reports(1, 0.5, 10) == "");
+  CHECK(search.reports(1, 0.5, 30) == "");
+  CHECK(search.reports(1, 0.5, 90) == "stop1");
+  CHECK(search.exits(1) == "shutdown");
+}
+
+TEST_CASE("a rung knows its best as a sorted list does, through insertions and removals") {
+  for (double divisor : {2.0, 2.5, 4.0}) {
+    for (std::size_t least : {0u, 1u}) {
+      Random random{17, 0};
+      Rung rung(Divisor(divisor), least);
+      std::vector<Entry> all;
+      for (TrialNumber trial = 0; trial < 400; ++trial) {
+        if (!all.empty() && random.below(3) == 0) {
+          const auto gone = all.begin() + static_cast<std::ptrdiff_t>(random.below(all.size()));
+          rung.erase(*gone);
+          all.erase(gone);
+        }
+        const Entry entry{static_cast<double>(random.below(50)), trial};
+        rung.insert(entry);
+        all.insert(std::lower_bound(all.begin(), all.end(), entry), entry);
+        const auto keep = std::max(static_cast<std::size_t>(static_cast<double>(all.size()) / divisor), least);
+        for (std::size_t i = 0; i < all.size(); ++i) REQUIRE(rung.among_best(all[i]) == (i < keep));
+        REQUIRE(rung.size() == all.size());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace det::searcher
