@@ -1,6 +1,7 @@
 // Owns the section `checkpoint_storage`: where checkpoints live and how many are kept.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/text.h"
 #include "master/expconf/sections.h"
@@ -76,14 +77,19 @@ void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) 
 
 /// Those of every kind, each once.
 std::vector<Field> all_fields() {
-  std::vector<Field> fields;
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  std::vector<Field> fields{required("type", choice(names), kWhich)};
+  std::set<std::string> known{"type"};
   for (const Kind& kind : kinds()) {
     for (const Field& own : kind.type.fields()) {
-      const bool known = std::any_of(fields.begin(), fields.end(),
-                                     [&](const Field& field) { return field.name == own.name; });
-      if (!known) fields.push_back(own);
+      // What one kind only tolerates may be a field of another.
+      if (own.doc == kIdle || !known.insert(own.name).second) continue;
+      fields.push_back(own);
+      if (!own.name.starts_with("save_")) fields.back().doc += "; of " + kind.name;
     }
   }
+  for (const char* name : {"checkpoint_path", "tensorboard_path"}) fields.push_back(idle(name, text()));
   return fields;
 }
 

@@ -15,6 +15,7 @@ struct Subject {
   Reader& reader;
   const YamlNode& root;
   const Json& resolved;
+  const std::vector<int>& users;
 
   /// The node that says it; where nobody does, the nearest map above.
   const YamlNode& at(const std::string& path) const {
@@ -100,7 +101,9 @@ bool is_below(const std::string& path, const std::string& root) {
 
 void check_host_path(const Subject& subject, const ClusterFacts& cluster, const YamlNode& at,
                      const std::string& path, const Json& value) {
+  const auto& users = subject.users;
   if (!value.is_string() || cluster.host_paths.empty()) return;
+  if (std::find(users.begin(), users.end(), at.source) == users.end()) return;
   const auto& wanted = value.get_ref<const std::string&>();
   for (const std::string& root : cluster.host_paths) {
     if (is_below(wanted, root)) return;
@@ -124,8 +127,9 @@ void check_host_paths(const Subject& subject, const ClusterFacts& cluster) {
 
 }  // namespace
 
-void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster) {
-  const Subject subject{reader, root, resolved};
+void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
+                   const std::vector<int>& users) {
+  const Subject subject{reader, root, resolved, users};
   check_pool(subject, cluster);
   check_project(subject, cluster);
   check_source(subject, cluster);

@@ -64,14 +64,13 @@ Type optimizations_type() {
                  "gradients are exchanged and applied every so many batches"),
        defaulted("average_aggregated_gradients", boolean(), true, "divide them by that number"),
        defaulted("average_training_metrics", boolean(), true, "average training metrics over the slots"),
-       defaulted("gradient_compression", boolean(), false, "accepted, without effect"),
-       idle("grad_updates_size_file", text()),
+       defaulted("gradient_compression", boolean(), false, kIdle), idle("grad_updates_size_file", text()),
        defaulted("mixed_precision", choice({"O0", "O1", "O2", "O3"}), "O0", "upstream's levels; O0 is none"),
        defaulted("precision", choice({"fp32", "bf16", "fp16"}), "fp32",
                  "what forward and backward compute in"),
-       defaulted("tensor_fusion_threshold", whole(0), 64, "accepted, without effect"),
-       defaulted("tensor_fusion_cycle_time", whole(0), 1, "accepted, without effect"),
-       defaulted("auto_tune_tensor_fusion", boolean(), false, "accepted, without effect")});
+       defaulted("tensor_fusion_threshold", whole(0), 64, kIdle),
+       defaulted("tensor_fusion_cycle_time", whole(0), 1, kIdle),
+       defaulted("auto_tune_tensor_fusion", boolean(), false, kIdle)});
 }
 
 Type log_policies_type() { return {"list of maps", read_log_policies, policy_fields()}; }

@@ -17,6 +17,7 @@ struct Stack {
   std::vector<YamlNode> layers;
   Policies policies;
   std::optional<int> policy_source;
+  std::vector<int> users{kUser};  ///< sources that users write
 
   int add_name(std::string name) {
     names.push_back(std::move(name));
@@ -52,6 +53,7 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
   if (defaults.template_) {
     TRY_ASSIGN(YamlNode tree, parse_yaml(defaults.template_->text, defaults.template_->name));
     if (!tree.is_null() && !tree.is_map()) return not_a_map(tree, defaults.template_->name);
+    stack.users.push_back(static_cast<int>(stack.names.size()));
     stack.add(defaults.template_->name, std::move(tree));
   }
   stack.add("the master's task_container_defaults", node_from_json(defaults.task_container_defaults));
@@ -93,7 +95,8 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
   Reader reader(stack.names);
   Json resolved = top_level(defaults)(reader, merged.tree, "");
   check_limits(reader, merged.tree, stack.policies);
-  if (cluster != nullptr && resolved.is_object()) check_against(reader, merged.tree, resolved, *cluster);
+  if (cluster != nullptr && resolved.is_object())
+    check_against(reader, merged.tree, resolved, *cluster, stack.users);
   if (!reader.ok()) {
     std::vector<Problem> problems = reader.take_problems();
     name_both(reader, merged, problems);

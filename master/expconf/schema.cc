@@ -302,7 +302,7 @@ Field idle(std::string name, Type type) {
     reader.warn(node, path, "E-CFG-REMOVED", "has no effect");
     return type(reader, node, path);
   };
-  return optional(std::move(name), {type.form(), std::move(read)}, "accepted, without effect");
+  return optional(std::move(name), {type.form(), std::move(read)}, kIdle);
 }
 
 namespace {

@@ -118,6 +118,8 @@ Field required(std::string name, Type type, std::string doc);
 Field defaulted(std::string name, Type type, Json fallback, std::string doc);
 Field section(std::string name, Type type, std::string doc);
 Field optional(std::string name, Type type, std::string doc);
+/// Of fields that are kept and do nothing.
+inline constexpr const char* kIdle = "accepted, without effect";
 /// As `optional`, with a warning that it does nothing here.
 Field idle(std::string name, Type type);
 

@@ -1,6 +1,7 @@
 // Owns the section `searcher`: which searches there are and what each takes (determined-0.38 §1.6).
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "master/expconf/sections.h"
@@ -180,14 +181,20 @@ std::vector<std::string> names_of_kinds() {
   return names;
 }
 
-/// The words after "unknown field" for a field of another search.
-std::string belongs_to(const std::string& field, const std::string& here) {
+/// The searches that have the field; none: all of them have.
+std::vector<std::string> owners_of(const std::string& field) {
   std::vector<std::string> owners;
   for (const Kind& kind : kinds()) {
     for (const Field& own : kind.fields) {
       if (own.name == field) owners.push_back(kind.name);
     }
   }
+  return owners;
+}
+
+/// The words after "unknown field" for a field of another search.
+std::string belongs_to(const std::string& field, const std::string& here) {
+  const std::vector<std::string> owners = owners_of(field);
   return owners.empty() ? "" : " of searcher " + here + "; it belongs to " + join(owners, ", ");
 }
 
@@ -205,11 +212,12 @@ void refuse_name(Reader& reader, const YamlNode& name, const std::string& path) 
 /// Those of every search, each once.
 std::vector<Field> all_fields() {
   std::vector<Field> fields = common();
+  std::set<std::string> known;
   for (const Kind& kind : kinds()) {
     for (const Field& own : kind.fields) {
-      const bool known = std::any_of(fields.begin(), fields.end(),
-                                     [&](const Field& field) { return field.name == own.name; });
-      if (!known) fields.push_back(own);
+      if (!known.insert(own.name).second) continue;
+      fields.push_back(own);
+      fields.back().doc += "; of " + join(owners_of(own.name), ", ");
     }
   }
   return fields;

@@ -12,8 +12,10 @@ namespace det::expconf {
 /// The whole document.
 Type top_level(const Defaults& defaults);
 
-/// What in the merged tree does not fit the cluster.
-void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster);
+/// What in the merged tree does not fit the cluster. `users`: the sources that users write; what the admin mounts is
+/// the admin's affair.
+void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
+                   const std::vector<int>& users);
 /// What in the merged tree breaks the admin's constraints.
 void check_limits(Reader& reader, const YamlNode& root, const Policies& policies);
 /// Where nobody says it, the constraint is the default.

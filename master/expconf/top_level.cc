@@ -41,9 +41,8 @@ Json read_entrypoint(Reader& reader, const YamlNode& node, const std::string& pa
 
 Type profiling_type() {
   return table({defaulted("enabled", boolean(), false, "report what the machine does as metrics"),
-                defaulted("begin_on_batch", whole(0), 0, "accepted, without effect"),
-                optional("end_after_batch", whole(0), "accepted, without effect"),
-                defaulted("sync_timings", boolean(), true, "accepted, without effect")},
+                defaulted("begin_on_batch", whole(0), 0, kIdle), optional("end_after_batch", whole(0), kIdle),
+                defaulted("sync_timings", boolean(), true, kIdle)},
                [](Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
                  const Json begin = resolved.value("begin_on_batch", Json());
                  const Json end = resolved.value("end_after_batch", Json());
@@ -72,7 +71,7 @@ Type reproducibility_type(std::int64_t seed) {
   static const Type mode = choice({"fast", "exact"});
   const Type map = table(
       {defaulted("experiment_seed", whole(0, kMostSeed), seed & kMostSeed,
-                 "seeds the search and, through it, every trial"),
+                 "seeds the search and, through it, every trial; else the time of submission"),
        defaulted("mode", mode, "fast",
                  "exact: the same bits on any number of slots that divides virtual_shards"),
        defaulted("virtual_shards", whole(1, 1024), 4, "a power of two: the most slots of exact training")},

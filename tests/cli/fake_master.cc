@@ -142,6 +142,64 @@ struct Experiments : v1::ExperimentService::Service {
   World& world;
 };
 
+struct Templates : v1::TemplateService::Service {
+  explicit Templates(World& w) : world(w) {}
+  Status GetTemplates(ServerContext* context, const v1::GetTemplatesRequest*,
+                      v1::GetTemplatesResponse* response) override {
+    NEEDS_TOKEN(context);
+    for (const auto& [name, text] : world.templates) {
+      v1::Template* out = response->add_templates();
+      out->set_name(name);
+      out->set_text(text);
+    }
+    return Status::OK;
+  }
+  Status GetTemplate(ServerContext* context, const v1::GetTemplateRequest* request,
+                     v1::GetTemplateResponse* response) override {
+    NEEDS_TOKEN(context);
+    const auto found = world.templates.find(request->template_name());
+    if (found == world.templates.end()) return missing("template");
+    response->mutable_template_()->set_name(found->first);
+    response->mutable_template_()->set_text(found->second);
+    return Status::OK;
+  }
+  Status PutTemplate(ServerContext* context, const v1::SetTemplateRequest* request,
+                     v1::SetTemplateResponse*) override {
+    NEEDS_TOKEN(context);
+    world.templates[request->template_name()] = request->text();
+    return Status::OK;
+  }
+  Status DeleteTemplate(ServerContext* context, const v1::DeleteTemplateRequest* request,
+                        v1::DeleteTemplateResponse*) override {
+    NEEDS_TOKEN(context);
+    return world.templates.erase(request->template_name()) > 0 ? Status::OK : missing("template");
+  }
+  World& world;
+};
+
+struct Policies : v1::ConfigPolicyService::Service {
+  explicit Policies(World& w) : world(w) {}
+  Status GetGlobalConfigPolicies(ServerContext* context, const v1::GetGlobalConfigPoliciesRequest*,
+                                 v1::GetGlobalConfigPoliciesResponse* response) override {
+    NEEDS_TOKEN(context);
+    response->set_text(world.policies);
+    return Status::OK;
+  }
+  Status PutGlobalConfigPolicies(ServerContext* context, const v1::PutGlobalConfigPoliciesRequest* request,
+                                 v1::PutGlobalConfigPoliciesResponse*) override {
+    NEEDS_TOKEN(context);
+    world.policies = request->config_policies();
+    return Status::OK;
+  }
+  Status DeleteGlobalConfigPolicies(ServerContext* context, const v1::DeleteGlobalConfigPoliciesRequest*,
+                                    v1::DeleteGlobalConfigPoliciesResponse*) override {
+    NEEDS_TOKEN(context);
+    world.policies.clear();
+    return Status::OK;
+  }
+  World& world;
+};
+
 struct Trials : v1::TrialService::Service {
   explicit Trials(World& w) : world(w) {}
   Status GetTrial(ServerContext* context, const v1::GetTrialRequest* request,
@@ -223,22 +281,30 @@ struct Checkpoints : v1::CheckpointService::Service {
 
 struct FakeMaster::Services {
   explicit Services(World& world)
-      : cluster(world), experiments(world), trials(world), logs(world), checkpoints(world) {}
+      : cluster(world),
+        experiments(world),
+        trials(world),
+        logs(world),
+        checkpoints(world),
+        templates(world),
+        policies(world) {}
   Auth auth;
   Cluster cluster;
   Experiments experiments;
   Trials trials;
   Logs logs;
   Checkpoints checkpoints;
+  Templates templates;
+  Policies policies;
 };
 
 FakeMaster::FakeMaster()
     : services_(std::make_unique<Services>(world)), home_(TemporaryDirectory::create("det-cli").value()) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-  for (grpc::Service* service :
-       std::initializer_list<grpc::Service*>{&services_->auth, &services_->cluster, &services_->experiments,
-                                             &services_->trials, &services_->logs, &services_->checkpoints})
+  for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+           &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
+           &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);

@@ -17,6 +17,8 @@
 #include "det/v1/cluster.grpc.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"
+#include "det/v1/policy.grpc.pb.h"
+#include "det/v1/template.grpc.pb.h"
 #include "det/v1/trial.grpc.pb.h"
 
 namespace det::cli::test {
@@ -30,6 +32,8 @@ struct World {
   std::vector<v1::LogEntry> log;
   std::map<std::string, std::string> checkpoint_archives;  ///< uuid → tar.gz
   std::vector<v1::Agent> agents;
+  std::map<std::string, std::string> templates;  ///< name → YAML
+  std::string policies;                          ///< of experiments, YAML
   grpc::Status refuse_create;  ///< when not OK, the answer to an upload
   int uploads_lost = 0;        ///< so many uploads are stored, but answered UNAVAILABLE
   int log_cut_after = -1;      ///< the first log stream ends UNAVAILABLE after so many entries

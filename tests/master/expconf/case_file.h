@@ -8,9 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace det::expconf::test {
+
+/// The longest that reading any document may take. Instrumented code is not what users wait for.
+#ifdef DET_SANITIZED
+constexpr Duration kLongest = std::chrono::seconds(2);
+#else
+constexpr Duration kLongest = std::chrono::milliseconds(50);
+#endif
 
 struct Case {
   std::string title;
