@@ -79,7 +79,7 @@ class Pass {
   int most_by_share(const Taker& taker, const Node& node) const;
   RunningState* most_served_on(const Taker& taker, const Node& node) const;
   RunningState* most_served(const Taker& taker) const;
-  void restore_shares(const std::vector<RunningState*>& victims);
+  void restore_shares(const std::vector<RunningState*>& victims, std::size_t lent);
 
   Pool& pool_;
   Plan& plan_;

@@ -175,8 +175,8 @@ int Pass::most_by_share(const Taker& taker, const Node& node) const {
   return slots;
 }
 
-/// While victims are chosen their shares are taken away, so that the next is taken from whoever has most
-/// then.
+/// While more victims are needed the shares of the chosen are taken away, so that the next is taken from
+/// whoever has most then.
 std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& node, int need) {
   std::vector<RunningState*> chosen;
   if (most_by_share(taker, node) < need) return chosen;
@@ -186,9 +186,9 @@ std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& nod
     if (!state) break;
     gained += gain_on(node, *state);
     chosen.push_back(state);
-    pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
   }
-  restore_shares(chosen);
+  restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   if (gained < need) return {};
   spare(chosen, need, [&](const RunningState& one) { return gain_on(node, one); });
   return chosen;
@@ -202,15 +202,15 @@ std::vector<RunningState*> Pass::by_share_anywhere(const Taker& taker, int need)
     if (!state) break;
     gained += gain(*state);
     chosen.push_back(state);
-    pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
   }
-  restore_shares(chosen);
+  restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   return chosen;
 }
 
-void Pass::restore_shares(const std::vector<RunningState*>& victims) {
-  for (RunningState* state : victims) {
-    pool_.queue.give_back(*state->job, state->running.trial.value, state->slots);
+void Pass::restore_shares(const std::vector<RunningState*>& victims, std::size_t lent) {
+  for (std::size_t i = 0; i < lent; ++i) {
+    pool_.queue.give_back(*victims[i]->job, victims[i]->running.trial.value, victims[i]->slots);
   }
 }
 

@@ -111,7 +111,7 @@ double percentile(std::vector<double> values, double at) {
 
 /// The pass without an index: sort all who wait, and look at every agent for each of them.
 double naive_seconds(const Snapshot& pool) {
-  std::vector<int> free(pool.agents.size(), 1);
+  std::vector<int> free(pool.agents.size(), 0);
   int placed = 0;
   const double seconds = bench::seconds_of([&] {
     std::vector<Request> queue = pool.requests;
@@ -121,7 +121,7 @@ double naive_seconds(const Snapshot& pool) {
     for (const Request& request : queue) {
       std::size_t best = free.size();
       for (std::size_t i = 0; i < free.size(); ++i) {
-        if (free[i] >= request.slots + 1 && (best == free.size() || free[i] < free[best])) best = i;
+        if (free[i] >= request.slots && (best == free.size() || free[i] < free[best])) best = i;
       }
       if (best < free.size()) free[best] -= request.slots, ++placed;
     }
