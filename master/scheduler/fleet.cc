@@ -90,7 +90,6 @@ void Fleet::each_room(Node& node, const Visit& visit) {
 void Fleet::unfile(Node& node) {
   if (!std::exchange(node.filed, false)) return;
   by_free_.erase({node.free, &node});
-  by_zero_slot_.erase({node.zero_slot, &node});
   if (auto it = agents_with_free_.find(node.free); --it->second == 0) agents_with_free_.erase(it);
   if (auto it = capacities_.find(node.capacity); --it->second == 0) capacities_.erase(it);
   each_room(node, [](Rooms& rooms, const Room& room) { rooms.erase(room); });
@@ -100,12 +99,22 @@ void Fleet::unfile(Node& node) {
   capacity_ -= node.capacity;
 }
 
+/// Seldom changes, and is not the business of who holds slots: not taken out with the rest.
+void Fleet::file_zero_slot(Node& node) {
+  const bool takes = node.known && node.agent.open && node.zero_slot < node.agent.max_zero_slot;
+  const int wanted = takes ? node.zero_slot : -1;
+  if (wanted == node.zero_slot_filed) return;
+  if (node.zero_slot_filed >= 0) by_zero_slot_.erase({node.zero_slot_filed, &node});
+  if (wanted >= 0) by_zero_slot_.insert({wanted, &node});
+  node.zero_slot_filed = wanted;
+}
+
 void Fleet::file(Node& node) {
   tally(node);
+  file_zero_slot(node);
   if (!node.known || !node.agent.open || node.hidden) return;
   node.filed = true;
   by_free_.insert({node.free, &node});
-  if (node.zero_slot < node.agent.max_zero_slot) by_zero_slot_.insert({node.zero_slot, &node});
   ++agents_with_free_[node.free];
   ++capacities_[node.capacity];
   each_room(node, [](Rooms& rooms, const Room& room) { rooms.insert(room); });

@@ -7,34 +7,49 @@
 
 namespace det::scheduler {
 
-std::optional<Taker> Pass::next() {
-  std::optional<Taker> best;
-  UserRank best_user;
-  for (const auto& [shape, users] : pool_.queue.lines()) {
-    const auto dropped = dropped_.find(shape);
-    if (dropped != dropped_.end() && dropped->second == INT_MAX) continue;
-    const UserRank& user = *users.begin();
-    const auto& jobs = user.user->waiting.find(shape)->second;
-    auto first = jobs.begin();
-    if (dropped != dropped_.end())
-      first = jobs.lower_bound({0, {dropped->second, INT64_MIN, INT64_MIN}, nullptr});
-    if (first == jobs.end()) continue;
-    const Taker found{first->job, shape, *first->job->waiting.find(shape)->second.begin()};
-    auto later = [&] {
-      if (best_user < user || user < best_user) return best_user < user;
-      const JobRank &a = best->job->rank, &b = found.job->rank;
-      return a < b || (!(b < a) && best->trial < found.trial);
-    };
-    if (best && later()) continue;
-    best = found;
-    best_user = user;
+bool Pass::Head::before(const Head& b) const {
+  if (user < b.user || b.user < user) return user < b.user;
+  if (job < b.job || b.job < job) return job < b.job;
+  return taker.trial < b.taker.trial;
+}
+
+void Pass::refill(Head& head) const {
+  head.stale = head.any = false;
+  const auto line = pool_.queue.lines().find(head.shape);
+  if (head.least_priority == INT_MAX || line == pool_.queue.lines().end()) return;
+  head.user = *line->second.begin();
+  const auto& jobs = head.user.user->waiting.find(head.shape)->second;
+  const bool all = head.least_priority == INT_MIN;
+  const auto first =
+      all ? jobs.begin() : jobs.lower_bound({0, {head.least_priority, INT64_MIN, INT64_MIN}, nullptr});
+  if (first == jobs.end()) return;
+  head.job = *first;
+  head.taker = {first->job, head.shape, *first->job->waiting.find(head.shape)->second.begin()};
+  head.any = true;
+}
+
+Pass::Head* Pass::next() {
+  Head* best = nullptr;
+  for (Head& head : heads_) {
+    if (head.stale) refill(head);
+    if (head.any && (!best || head.before(*best))) best = &head;
   }
   return best;
 }
 
+/// Where neither shares nor a limit move with it, who was served changes its own line only.
+void Pass::refresh(const Head& served) {
+  const bool all = pool_.rules.policy != Policy::kPriority || served.taker.job->job.max_slots;
+  for (Head& head : heads_) head.stale = head.stale || all || &head == &served;
+}
+
 bool Pass::run() {
   pool_.holds.clear();
-  while (auto taker = next()) serve(*taker);
+  for (const auto& [shape, users] : pool_.queue.lines()) heads_.push_back({.shape = shape});
+  while ((head_ = next()) != nullptr) {
+    serve(Taker(head_->taker));
+    refresh(*head_);
+  }
   undo();
   return decided_;
 }
@@ -42,7 +57,7 @@ bool Pass::run() {
 void Pass::serve(const Taker& taker) {
   if (taker.shape.slots == 0) {
     if (Node* node = pool_.fleet.least_zero_slot()) return start(taker, {{node, 0}});
-    dropped_[taker.shape] = INT_MAX;
+    head_->least_priority = INT_MAX;
     return;
   }
   if (start_somewhere(taker)) return;
@@ -64,7 +79,7 @@ bool Pass::borrows(const Taker& taker) const {
 void Pass::drop(const Taker& taker, bool borrows) {
   const bool others_may_borrow = !borrows && reservation_ && pool_.rules.preemption &&
                                  pool_.rules.policy == Policy::kPriority && taker.shape.preemptible;
-  dropped_[taker.shape] = others_may_borrow ? reservation_->priority + 1 : INT_MAX;
+  head_->least_priority = others_may_borrow ? reservation_->priority + 1 : INT_MAX;
 }
 
 bool Pass::start_somewhere(const Taker& taker) {

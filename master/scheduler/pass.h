@@ -1,7 +1,7 @@
 // Owns one walk over the queue of a pool: what is promised on the way lasts as long as the walk.
 #pragma once
 
-#include <map>
+#include <climits>
 #include <optional>
 #include <vector>
 
@@ -27,13 +27,26 @@ class Pass {
     Node* node = nullptr;  ///< null when it is for slots anywhere
     int slots = 0;
   };
+  /// The first of a line that is still looked at.
+  struct Head {
+    Shape shape;
+    int least_priority = INT_MIN;  ///< who is above it is passed over; INT_MAX: the line is done
+    bool stale = true;
+    bool any = false;
+    Taker taker;
+    UserRank user;
+    JobRank job;
+    bool before(const Head& b) const;
+  };
   struct Promise {
     Node* node = nullptr;
     int free = 0;
     int leaving = 0;
   };
 
-  std::optional<Taker> next();
+  Head* next();
+  void refill(Head& head) const;
+  void refresh(const Head& served);
   void serve(const Taker& taker);
   bool start_somewhere(const Taker& taker);
   void start(const Taker& taker, const std::vector<std::pair<Node*, int>>& where);
@@ -63,13 +76,15 @@ class Pass {
   std::vector<RunningState*> by_priority_on(const Node& node, int level, int need) const;
   std::vector<RunningState*> by_share_on(const Taker& taker, const Node& node, int need);
   std::vector<RunningState*> by_share_anywhere(const Taker& taker, int need);
+  int most_by_share(const Taker& taker, const Node& node) const;
   RunningState* most_served_on(const Taker& taker, const Node& node) const;
   RunningState* most_served(const Taker& taker) const;
-  void restore_shares(const std::vector<RunningState*>& victims);
+  void restore_shares(const std::vector<RunningState*>& victims, std::size_t lent);
 
   Pool& pool_;
   Plan& plan_;
-  std::map<Shape, int> dropped_;  ///< the least priority number that is still looked at
+  std::vector<Head> heads_;
+  Head* head_ = nullptr;  ///< being served
   std::vector<Promise> promises_;
   std::vector<Taker> held_;
   int promised_anywhere_ = 0;

@@ -53,6 +53,7 @@ void Pool::remove_agent(const AgentId& id) {
   if (!node) return;
   fleet.unfile(*node);
   node->known = false;
+  fleet.file(*node);
   fleet.forget_if_empty(id);
 }
 

@@ -50,6 +50,7 @@ struct Node {
   /// Level of who may be asked to leave, and their slots; largest level first.
   std::vector<std::pair<int, int>> gains;
   bool filed = false;
+  int zero_slot_filed = -1;  ///< what it is filed by; -1: not
 
   int base() const { return free + leaving; }
   bool usable(int slot) const;
@@ -115,6 +116,7 @@ class Fleet {
  private:
   static const Room* fullest_of(const Rooms& rooms, int capacity);
   void tally(Node& node) const;
+  void file_zero_slot(Node& node);
   template <typename Visit>
   void each_room(Node& node, const Visit& visit);
 

@@ -136,7 +136,8 @@ struct Placement {
 };
 struct Plan {
   std::vector<Placement> start;
-  std::vector<TrialId> preempt;
+  std::vector<TrialId>
+      preempt;  ///< rarely names one of `start`: a later pass found a better use of its slots
   bool operator==(const Plan&) const = default;
 };
 

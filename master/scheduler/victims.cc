@@ -78,6 +78,7 @@ std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
     if (level->second.rbegin()->total < slots) continue;
     for (Node* node : pool_.fleet.candidates(level->first, slots)) {
       const int need = slots - node->base();
+      if (best && cost(victims).first < need) break;  // all that follow must vacate more
       auto set = pool_.rules.policy == Policy::kPriority ? by_priority_on(*node, level->first, need)
                                                          : by_share_on(taker, *node, need);
       if (set.empty() || (best && cost(set) >= cost(victims))) continue;
@@ -153,19 +154,41 @@ std::vector<RunningState*> Pass::victims_anywhere(const Taker& taker) {
   return chosen;
 }
 
-/// While victims are chosen their shares are taken away, so that the next is taken from whoever has most
-/// then.
+/// More than what victims on this agent can give without breaking shares: as if the taker's user had lost all
+/// it has here.
+int Pass::most_by_share(const Taker& taker, const Node& node) const {
+  const JobState& mine = *taker.job;
+  int own = 0, slots = 0;
+  for (const Node::Holding& holding : node.here) {
+    const RunningState& state = *holding.running;
+    if (state.may_leave() && state.job->user == mine.user) own += state.slots;
+  }
+  const double after = (mine.user->used - own + taker.shape.slots) / mine.user->weight;
+  for (const Node::Holding& holding : node.here) {
+    const RunningState& state = *holding.running;
+    if (!state.may_leave()) continue;
+    const UserState& theirs = *state.job->user;
+    const bool may = &theirs == mine.user ? restores_share(taker, state)
+                                          : after <= (theirs.used - state.slots) / theirs.weight;
+    if (may) slots += gain_on(node, state);
+  }
+  return slots;
+}
+
+/// While more victims are needed the shares of the chosen are taken away, so that the next is taken from
+/// whoever has most then.
 std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& node, int need) {
   std::vector<RunningState*> chosen;
+  if (most_by_share(taker, node) < need) return chosen;
   int gained = 0;
   while (gained < need) {
     RunningState* state = most_served_on(taker, node);
     if (!state) break;
     gained += gain_on(node, *state);
     chosen.push_back(state);
-    pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
   }
-  restore_shares(chosen);
+  restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   if (gained < need) return {};
   spare(chosen, need, [&](const RunningState& one) { return gain_on(node, one); });
   return chosen;
@@ -179,15 +202,15 @@ std::vector<RunningState*> Pass::by_share_anywhere(const Taker& taker, int need)
     if (!state) break;
     gained += gain(*state);
     chosen.push_back(state);
-    pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
   }
-  restore_shares(chosen);
+  restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   return chosen;
 }
 
-void Pass::restore_shares(const std::vector<RunningState*>& victims) {
-  for (RunningState* state : victims) {
-    pool_.queue.give_back(*state->job, state->running.trial.value, state->slots);
+void Pass::restore_shares(const std::vector<RunningState*>& victims, std::size_t lent) {
+  for (std::size_t i = 0; i < lent; ++i) {
+    pool_.queue.give_back(*victims[i]->job, victims[i]->running.trial.value, victims[i]->slots);
   }
 }
 

@@ -157,7 +157,7 @@ class Walk {
     const Agent* best = nullptr;
     int fewest = 0;
     for (const Agent& a : s_.agents) {
-      if (!seen(a)) continue;
+      if (!a.open) continue;  // a reservation is for slots
       int count = 0;
       for (const Running& one : s_.running) {
         for (const Part& part : one.parts) count += part.agent == a.id && part.slots.empty();
