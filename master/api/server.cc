@@ -7,12 +7,14 @@
 #include <variant>
 
 #include "master/api/agent_link.h"
+#include "master/api/allocation.h"
 #include "master/api/auth.h"
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
 #include "master/api/experiment.h"
 #include "master/api/harness_session.h"
 #include "master/api/log.h"
+#include "master/api/search.h"
 #include "master/api/trial.h"
 
 namespace det::api {
@@ -50,6 +52,8 @@ struct Server::Parts {
         cluster(c),
         experiment(c),
         trial(c),
+        allocation(c),
+        search(c),
         checkpoint(c),
         log(c),
         harness(c),
@@ -60,6 +64,8 @@ struct Server::Parts {
   ClusterService cluster;
   ExperimentService experiment;
   TrialService trial;
+  AllocationService allocation;
+  SearchService search;
   CheckpointService checkpoint;
   LogService log;
   HarnessService harness;
@@ -75,6 +81,8 @@ struct Server::Parts {
     builder.RegisterService(&cluster);
     builder.RegisterService(&experiment);
     builder.RegisterService(&trial);
+    builder.RegisterService(&allocation);
+    builder.RegisterService(&search);
     builder.RegisterService(&checkpoint);
     builder.RegisterService(&log);
     builder.RegisterService(&harness);
