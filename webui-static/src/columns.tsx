@@ -14,11 +14,11 @@ export interface Column {
 }
 
 const kFixed: Column[] = [
-  { key: 'id', title: 'ID', width: 75, number: true, cell: ({ experiment }) => experiment.id },
+  { key: 'id', title: 'ID', width: 95, number: true, cell: ({ experiment }) => experiment.id },
   {
     key: 'name',
     title: 'Name',
-    width: 280,
+    width: 255,
     cell: ({ experiment }) => (
       <a href={paths.experiment(experiment.id)} title={experiment.name}>
         {experiment.name || `Experiment ${experiment.id}`}
@@ -40,13 +40,13 @@ const kFixed: Column[] = [
   {
     key: 'state',
     title: 'State',
-    width: 130,
+    width: 145,
     cell: ({ experiment }) => <StateBadge state={experiment.state} />,
   },
   {
     key: 'progress',
     title: 'Progress',
-    width: 185,
+    width: 150,
     cell: ({ experiment }) =>
       experiment.progress != null && (
         <Progress value={experiment.progress} label={`Progress of experiment ${experiment.id}`} />
@@ -62,12 +62,12 @@ const kFixed: Column[] = [
   {
     key: 'duration',
     title: 'Duration',
-    width: 110,
+    width: 105,
     number: true,
     cell: ({ experiment }, now) => span(experiment.startTime, experiment.endTime, now),
   },
   { key: 'numTrials', title: 'Trials', width: 75, number: true, cell: ({ experiment }) => experiment.numTrials },
-  { key: 'user', title: 'User', width: 120, cell: ({ experiment }) => experiment.username },
+  { key: 'user', title: 'User', width: 100, cell: ({ experiment }) => experiment.username },
   { key: 'resourcePool', title: 'Pool', width: 120, cell: ({ experiment }) => experiment.resourcePool },
   { key: 'searcherType', title: 'Searcher', width: 130, cell: ({ experiment }) => experiment.searcherType },
   { key: 'searcherMetric', title: 'Metric', width: 160, cell: ({ experiment }) => experiment.searcherMetric },

@@ -10,7 +10,7 @@ const kHeight = 300;
 const kTop = 34;
 const kBottom = 20;
 const kSide = 70;
-const kSmall = { width: 300, height: 200, side: 52, bottom: 30, top: 10 };
+const kSmall = { width: 560, height: 240, side: 64, bottom: 32, top: 12 };
 
 // Five steps from best to worst; classes, because the policy of the page forbids colors in markup.
 export const shade = (rank: number | undefined): string =>

@@ -31,6 +31,7 @@ interface Props {
   trials: Trial[];
   drawn: ReadonlySet<number>;
   metricName: string;
+  smallerIsBetter: boolean; // the first click on the metric's head puts the best first
   toggle: (trialId: number) => void;
 }
 
@@ -64,7 +65,14 @@ function Row({ trial, now, drawn, toggle }: { trial: Trial; now: number } & Pick
   );
 }
 
-export function TrialTable({ trials, drawn, metricName, toggle }: Props) {
+// The order after a click on a head: its own first direction, the other one, that of ids.
+export function nextOrder(order: string, name: Key, first: string): string {
+  const other = first.startsWith('-') ? name : `-${name}`;
+  if (order === first || (order === '' && name === 'id')) return other;
+  return order === other || name === 'id' ? '' : first;
+}
+
+export function TrialTable({ trials, drawn, metricName, smallerIsBetter, toggle }: Props) {
   const now = useNow(trials.some((trial) => !isEnded(trial.state)));
   const { query, setQuery } = useQuery();
   const text = query.order ?? '';
@@ -81,7 +89,9 @@ export function TrialTable({ trials, drawn, metricName, toggle }: Props) {
       <button
         type="button"
         class="sort"
-        onClick={() => setQuery({ order: name === key && !descending ? `-${name}` : name === 'id' ? '' : name })}
+        onClick={() =>
+          setQuery({ order: nextOrder(text, name, name === 'metric' && !smallerIsBetter ? '-metric' : name) })
+        }
       >
         {title}
         {name === key && <span aria-hidden="true">{descending ? ' ↓' : ' ↑'}</span>}

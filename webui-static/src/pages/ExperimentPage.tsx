@@ -111,7 +111,13 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
         {trials.length === 0 ? (
           <p class="quiet">No trials yet.</p>
         ) : (
-          <TrialTable trials={trials} drawn={ids} metricName={one.searcherMetric} toggle={toggle} />
+          <TrialTable
+            trials={trials}
+            drawn={ids}
+            metricName={one.searcherMetric}
+            smallerIsBetter={smallerIsBetter(one)}
+            toggle={toggle}
+          />
         )}
       </section>
       {drawn.length > 0 && (
