@@ -258,7 +258,8 @@ const listing = [
       await page.getByRole('checkbox', { name: 'hp.learning_rate' }).check();
       await until(() => [...document.querySelectorAll('thead th')].some((th) => th.textContent.includes('learning_rate')));
       await shot('columns');
-      await page.getByText('Columns', { exact: true }).click();
+      await page.keyboard.press('Escape');
+      await until(() => !document.querySelector('details.tool[open]'));
       await page.getByText('Filter', { exact: true }).click();
       await page.getByRole('button', { name: 'Add a condition' }).click();
       await page.getByLabel('Column of condition 1').selectOption('hp.learning_rate');

@@ -18,7 +18,7 @@ const kFixed: Column[] = [
   {
     key: 'name',
     title: 'Name',
-    width: 255,
+    width: 240,
     cell: ({ experiment }) => (
       <a href={paths.experiment(experiment.id)} title={experiment.name}>
         {experiment.name || `Experiment ${experiment.id}`}
@@ -46,7 +46,7 @@ const kFixed: Column[] = [
   {
     key: 'progress',
     title: 'Progress',
-    width: 150,
+    width: 165,
     cell: ({ experiment }) =>
       experiment.progress != null && (
         <Progress value={experiment.progress} label={`Progress of experiment ${experiment.id}`} />

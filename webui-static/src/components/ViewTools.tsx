@@ -108,7 +108,7 @@ function Conditions({ view, names, change }: Props) {
     change({ conditions: next });
   };
   return (
-    <details class="tool" open={view.conditions.length > 0 || undefined}>
+    <details class="tool">
       <summary>Filter{view.conditions.length > 0 && ` (${view.conditions.length})`}</summary>
       <div class="tool-body">
         {view.conditions.length > 1 && (
@@ -224,10 +224,34 @@ function SavedViews() {
   );
 }
 
+// One tool is open at a time; a click elsewhere or Escape closes it.
+function useClosing(host: { current: HTMLElement | null }): void {
+  useEffect(() => {
+    const close = (event: Event): void => {
+      if (event instanceof KeyboardEvent && event.key !== 'Escape') return;
+      const inside = event.type === 'click' ? (event.target as HTMLElement).closest?.('details.tool') : null;
+      for (const tool of host.current?.querySelectorAll<HTMLDetailsElement>('details.tool[open]') ?? []) {
+        if (tool === inside) continue;
+        const held = tool.contains(document.activeElement);
+        tool.open = false;
+        if (held && event instanceof KeyboardEvent) tool.querySelector('summary')?.focus();
+      }
+    };
+    document.addEventListener('click', close);
+    document.addEventListener('keydown', close);
+    return () => {
+      document.removeEventListener('click', close);
+      document.removeEventListener('keydown', close);
+    };
+  }, []);
+}
+
 export function ViewTools(props: Props) {
   const { view, change } = props;
+  const host = useRef<HTMLDivElement>(null);
+  useClosing(host);
   return (
-    <div class="tools">
+    <div class="tools" ref={host}>
       <SearchField
         label="Search experiments"
         placeholder="Search id, name, description, label"
