@@ -97,7 +97,7 @@ class LogSheet {
       const first = this.rows.count === 0;
       const entries = await api.logAfter(this.trialId, after, kPage, this.filter, this.signal);
       if (this.signal.aborted) return;
-      this.rows.append(entries);
+      if (this.rows.append(entries)) this.begun = false;
       this.ended = entries.length < kPage;
       if (first) {
         await this.backward();
@@ -108,9 +108,9 @@ class LogSheet {
 
   async backward(): Promise<void> {
     const { oldest } = this.rows;
-    if (!oldest?.timestamp) return;
+    if (!oldest?.time) return;
     // Lines of the same moment come again; they are told by their id.
-    const before = new Date(Date.parse(oldest.timestamp) + 1).toISOString();
+    const before = new Date(Date.parse(oldest.time) + 1).toISOString();
     const query = { ...this.filter, timestampBefore: before };
     const page = await api.logTail(this.trialId, kPage, query, this.signal);
     const older = page.filter((entry) => BigInt(entry.id) < BigInt(oldest.id));

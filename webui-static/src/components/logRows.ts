@@ -21,6 +21,7 @@ function row(entry: LogEntry, chosen: string | undefined): HTMLElement {
   const level = entry.level.replace(/^LOG_LEVEL_/, '').toLowerCase();
   line.className = `log-line log-${level}`;
   line.dataset.id = entry.id;
+  line.dataset.time = entry.timestamp ?? '';
   if (entry.id === chosen) line.classList.add('log-chosen');
   const time = document.createElement('a');
   time.className = 'log-time';
@@ -50,7 +51,6 @@ function row(entry: LogEntry, chosen: string | undefined): HTMLElement {
 
 export class Rows {
   count = 0;
-  oldest: LogEntry | undefined;
 
   constructor(
     private readonly host: HTMLElement,
@@ -62,8 +62,14 @@ export class Rows {
     return last?.dataset.id ?? '';
   }
 
-  append(entries: LogEntry[]): void {
-    this.oldest ??= entries[0];
+  // Its id, and its time in RFC 3339.
+  get oldest(): { id: string; time: string } | undefined {
+    const first = this.host.firstElementChild?.firstElementChild as HTMLElement | null | undefined;
+    return first ? { id: first.dataset.id ?? '', time: first.dataset.time ?? '' } : undefined;
+  }
+
+  // True when older rows had to go.
+  append(entries: LogEntry[]): boolean {
     for (const entry of entries) {
       let block = this.host.lastElementChild;
       if (!block || block.childElementCount >= kBlock) {
@@ -74,11 +80,13 @@ export class Rows {
       block.append(row(entry, this.chosen));
       this.count++;
     }
+    let cut = false;
     while (this.count > kMaxLines && this.host.firstElementChild) {
       this.count -= this.host.firstElementChild.childElementCount;
       this.host.firstElementChild.remove();
-      this.oldest = undefined; // what stands first now is known by its id only: older lines are asked for anew
+      cut = true;
     }
+    return cut;
   }
 
   // True when newer rows had to go.
@@ -90,7 +98,6 @@ export class Rows {
       this.host.prepend(block);
     }
     this.count += entries.length;
-    this.oldest = entries[0] ?? this.oldest;
     let cut = false;
     while (this.count > kMaxLines && this.host.lastElementChild) {
       this.count -= this.host.lastElementChild.childElementCount;

@@ -1,4 +1,5 @@
 // Owns the view of one trial: curves, log, checkpoints, hyperparameters, attempts, and what its machine did.
+import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
@@ -9,6 +10,7 @@ import { ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
+import { sessionEnded } from '../session';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Checkpoint, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
@@ -17,7 +19,16 @@ const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', '
 
 function Kill({ trial }: { trial: Trial }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const error = useSignal<api.ApiError | undefined>(undefined);
   if (isEnded(trial.state)) return null;
+  const kill = async (): Promise<void> => {
+    try {
+      await api.killTrial(trial.id);
+    } catch (cause) {
+      error.value = cause instanceof api.ApiError ? cause : new api.ApiError(-1, String(cause));
+      if (error.value.status === 401) sessionEnded();
+    }
+  };
   return (
     <div class="actions">
       <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
@@ -29,12 +40,13 @@ function Kill({ trial }: { trial: Trial }) {
           <p>It ends at once, without saving a checkpoint. This cannot be undone.</p>
           <div class="actions">
             <button type="submit">Keep it running</button>
-            <button type="submit" class="danger" onClick={() => void api.killTrial(trial.id)}>
+            <button type="submit" class="danger" onClick={() => void kill()}>
               Kill
             </button>
           </div>
         </form>
       </dialog>
+      <ErrorNote error={error.value} />
     </div>
   );
 }
