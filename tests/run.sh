@@ -104,6 +104,7 @@ if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release; fi
 if wants browser; then
   suite_program webui-unit node tests/webui/unit_test.mjs build/release
   suite_program browser node tests/webui/browser_test.mjs build/release
+  suite_program webui-scale node tests/webui/scale_test.mjs build/release
 fi
 
 [ "${#failures[@]}" -eq 0 ] || echo "failed: ${failures[*]}"

@@ -10,6 +10,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "det/v1/agent.pb.h"
+#include "det/v1/allocation.pb.h"
 #include "det/v1/auth.pb.h"
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
@@ -17,6 +18,7 @@
 #include "det/v1/harness.pb.h"
 #include "det/v1/log.pb.h"
 #include "det/v1/policy.pb.h"
+#include "det/v1/search.pb.h"
 #include "det/v1/template.pb.h"
 #include "det/v1/trial.pb.h"
 
@@ -50,6 +52,8 @@ const std::map<std::string_view, Requirement>& table() {
       {"/det.v1.TrialService/GetTrialCheckpoints", R::kUser},
       {"/det.v1.TrialService/KillTrial", R::kUser},
       {"/det.v1.TrialService/CompareTrials", R::kUser},
+      {"/det.v1.AllocationService/GetTrialAllocations", R::kUser},
+      {"/det.v1.SearchService/SearchExperiments", R::kUser},
       {"/det.v1.CheckpointService/GetCheckpoint", R::kUser},
       {"/det.v1.CheckpointService/DownloadCheckpoint", R::kUser},
       {"/det.v1.LogService/TrialLogs", R::kUser},
@@ -173,6 +177,8 @@ std::vector<const google::protobuf::ServiceDescriptor*> services() {
       v1::GetMasterRequest::descriptor()->file()->service(0),
       v1::CreateExperimentRequest::descriptor()->file()->service(0),
       v1::GetTrialRequest::descriptor()->file()->service(0),
+      v1::GetTrialAllocationsRequest::descriptor()->file()->service(0),
+      v1::SearchExperimentsRequest::descriptor()->file()->service(0),
       v1::GetCheckpointRequest::descriptor()->file()->service(0),
       v1::TrialLogsRequest::descriptor()->file()->service(0),
       v1::GetTemplatesRequest::descriptor()->file()->service(0),

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "master/api/agent_link.h"
+#include "master/api/allocation.h"
 #include "master/api/auth.h"
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
@@ -14,6 +15,7 @@
 #include "master/api/harness_session.h"
 #include "master/api/log.h"
 #include "master/api/policy.h"
+#include "master/api/search.h"
 #include "master/api/template.h"
 #include "master/api/trial.h"
 
@@ -52,6 +54,8 @@ struct Server::Parts {
         cluster(c),
         experiment(c),
         trial(c),
+        allocation(c),
+        search(c),
         checkpoint(c),
         log(c),
         templates(c),
@@ -64,6 +68,8 @@ struct Server::Parts {
   ClusterService cluster;
   ExperimentService experiment;
   TrialService trial;
+  AllocationService allocation;
+  SearchService search;
   CheckpointService checkpoint;
   LogService log;
   TemplateService templates;
@@ -81,6 +87,8 @@ struct Server::Parts {
     builder.RegisterService(&cluster);
     builder.RegisterService(&experiment);
     builder.RegisterService(&trial);
+    builder.RegisterService(&allocation);
+    builder.RegisterService(&search);
     builder.RegisterService(&checkpoint);
     builder.RegisterService(&log);
     builder.RegisterService(&templates);

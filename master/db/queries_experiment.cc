@@ -111,6 +111,18 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
   return page;
 }
 
+Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vector<std::int64_t>& ids) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT " DET_EXPERIMENT_COLUMNS
+                                         " FROM experiments e" DET_EXPERIMENT_JOINS " WHERE e.id = ANY ($1)",
+                                         ids));
+  std::vector<ExperimentRow> out;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    read_experiment(row, out.emplace_back());
+  }
+  return out;
+}
+
 Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id) {
   TRY_ASSIGN(
       const Rows rows,

@@ -73,6 +73,8 @@ struct ExperimentDetail : ExperimentRow {
 };
 
 Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter& filter);
+/// In any order; ids that do not exist are left out.
+Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vector<std::int64_t>& ids);
 /// kNotFound.
 Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id);
 /// The experiment a submission with this request id made, if any.

@@ -302,7 +302,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     arm(limits_.write_time);
     asio::async_write(socket_, asio::buffer(piece.bytes.data() + piece.sent, count),
                       [self = shared_from_this()](ErrorCode error, std::size_t sent) {
-                        if (error) return self->fail_connection();
+                        // The client may be found gone after this write succeeded and before we hear of it:
+                        // the pieces are given up by then.
+                        if (error || self->broken_) return self->fail_connection();
                         Piece& piece = self->pieces_.front();
                         piece.sent += sent;
                         if (piece.sent == piece.bytes.size()) {

@@ -2,27 +2,27 @@
 // process.
 // Usage: node browser_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Cluster } from './cluster.mjs';
-
-const here = path.dirname(fileURLToPath(import.meta.url));
-const argumentsLeft = process.argv.slice(2);
-const shotsAt = argumentsLeft.indexOf('--shots');
-const shots = shotsAt < 0 ? undefined : argumentsLeft.splice(shotsAt, 2)[1];
-const build = path.resolve(argumentsLeft[0] ?? path.join(here, '../../build/release'));
-// CTest's sign for "skipped".
-const kSkipped = 77;
-if (!existsSync(path.join(build, 'share/det/webui/index.html'))) {
-  console.log('skipped: this build has no web UI\n0 passed, 0 failed');
-  process.exit(kSkipped);
-}
-const { chromium } = createRequire(path.join(build, 'webui/package.json'))('playwright-core');
+import {
+  audit,
+  cluster,
+  complaints,
+  drawnPixels,
+  here,
+  page,
+  requests,
+  run,
+  shot,
+  signIn,
+  until,
+  untilText,
+} from './driver.mjs';
 
 const kFirstLoadLimit = 150 * 1024;
 const kProbe = '<img src=x onerror="window.pwned=1">';
+// Of a hyperparameter, a metric, a file: without a dot.
+const kNameProbe = '<img src=x onerror=pwned=1>';
 const kConfig = `name: '${kProbe}'
 description: 'a trial without a model ${kProbe}'
 labels: ['${kProbe}']
@@ -30,6 +30,7 @@ entrypoint: ${process.execPath} script_trial.mjs
 hyperparameters:
   learning_rate: 0.1
   note: '${kProbe}'
+  '${kNameProbe}': '${kProbe}'
 searcher:
   name: single
   metric: accuracy
@@ -43,40 +44,6 @@ checkpoint_storage:
   host_path: HOST_PATH
 `;
 
-let passed = 0;
-let failed = 0;
-const cluster = new Cluster(build);
-let browser;
-let page;
-const requests = [];
-const complaints = [];
-
-// One sentence of what the page does. The sentences build on each other, so the first that fails ends the
-// test.
-async function check(sentence, work) {
-  const start = performance.now();
-  await work();
-  passed++;
-  console.log(`ok: ${sentence} (${Math.round(performance.now() - start)} ms)`);
-}
-async function checks(list) {
-  for (const [at, [sentence, work]] of list.entries()) {
-    try {
-      await check(sentence, work);
-    } catch (error) {
-      failed++;
-      console.log(`FAILED: ${sentence}\n${error.stack ?? error}`);
-      if (page)
-        console.log(`--- the page at ${page.url()} says:\n${(await page.innerText('body')).slice(0, 3000)}`);
-      await shot('failed');
-      if (at + 1 < list.length) console.log(`not reached: ${list.length - at - 1} more`);
-      return;
-    }
-  }
-}
-
-const until = (what, argument) => page.waitForFunction(what, argument, { timeout: 20000 });
-const untilText = (text) => page.getByText(text).first().waitFor({ timeout: 20000 });
 const lastStep = () =>
   page.$$eval('.log-text', (lines) =>
     Math.max(0, ...lines.map((line) => Number(line.textContent.match(/^step (\d+)$/)?.[1] ?? 0))),
@@ -96,67 +63,8 @@ const describe = async () => {
   return JSON.stringify(answer);
 };
 
-async function shot(name) {
-  if (!shots || !page) return;
-  mkdirSync(shots, { recursive: true });
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    await page.screenshot({ path: path.join(shots, `${name}-${colorScheme}.png`), fullPage: true });
-  }
-  await page.emulateMedia({ colorScheme: null });
-}
-
-async function signIn(password) {
-  await page.getByLabel('User name').fill('admin');
-  await page.getByLabel('Password').fill(password);
-  await page.keyboard.press('Enter');
-}
-
-async function openBrowser() {
-  browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
-  });
-  page = await (await browser.newContext({ viewport: { width: 1300, height: 900 } })).newPage();
-  page.on('request', (request) => requests.push(request));
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('console', (message) => {
-    if (/Content Security Policy/i.test(message.text())) complaints.push(message.text());
-  });
-}
-
-// Every control has a name, every field a label, every table a head: what a screen reader leans on.
-const unnamed = () =>
-  page.evaluate(() =>
-    [...document.querySelectorAll('button, a[href], input, [role="log"], figure, progress')]
-      .filter((element) => !element.closest('dialog:not([open])'))
-      .filter(
-        (element) =>
-          !(element.getAttribute('aria-label') || element.textContent.trim() || element.labels?.length),
-      )
-      .map((element) => element.outerHTML),
-  );
-
-// Pixels of a chart that are neither clear nor the color of its grid: something was drawn.
-const drawnPixels = (panel) =>
-  page.$eval(`figure[data-panel="${panel}"] canvas`, (canvas) => {
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    let colored = 0;
-    for (let at = 0; at < data.length; at += 4) {
-      const [r, g, b, a] = data.slice(at, at + 4);
-      if (a > 0 && Math.max(r, g, b) - Math.min(r, g, b) > 60) colored++;
-    }
-    return colored;
-  });
 const chartSays = (panel) => page.getAttribute(`figure[data-panel="${panel}"]`, 'aria-label');
+const tab = (name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
 
 const signingIn = [
   [
@@ -165,8 +73,7 @@ const signingIn = [
       await page.goto(`${cluster.url}/`);
       await page.waitForURL('**/det/login');
       await page.getByRole('button', { name: 'Sign in' }).waitFor();
-      assert.deepEqual(await unnamed(), []);
-      await shot('login');
+      await audit('login');
     },
   ],
   [
@@ -207,9 +114,9 @@ const signingIn = [
     'the right password leads to the list, which teaches the first command',
     async () => {
       await signIn(cluster.password);
-      await page.waitForURL('**/det/experiments');
+      await page.waitForURL('**/det/');
       await untilText('det experiment create const.yaml .');
-      await shot('empty');
+      await audit('empty');
     },
   ],
   [
@@ -226,19 +133,22 @@ const listing = [
   [
     'a new experiment appears in the open list by itself',
     async () => {
+      await page.getByRole('link', { name: 'Experiments' }).click();
+      await page.waitForURL('**/det/experiments');
+      await untilText('det experiment create const.yaml .');
       await until(() => document.querySelector('.freshness-live') !== null);
       await page.evaluate(() => (window.sameDocument = true));
       const context = cluster.folder('context', {
         'const.yaml': kConfig.replace('HOST_PATH', path.join(cluster.directory, 'checkpoints')),
         'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs')),
+        [`${kNameProbe}.txt`]: `${kProbe}\n`,
       });
       mkdirSync(path.join(cluster.directory, 'checkpoints'));
       await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
       await page.getByRole('link', { name: kProbe }).waitFor({ timeout: 20000 });
       await until(() => document.querySelector('tbody .state')?.textContent === 'Running');
       assert.equal(await page.evaluate(() => window.sameDocument), true);
-      assert.deepEqual(await unnamed(), []);
-      await shot('list');
+      await audit('list');
     },
   ],
   [
@@ -263,6 +173,8 @@ const looking = [
   [
     'log lines arrive as they are written',
     async () => {
+      await tab('Log');
+      await page.waitForURL('**/det/experiments/1?tab=log');
       await untilStepAfter(0);
       await untilStepAfter(await lastStep());
       assert.ok(await page.getByRole('checkbox', { name: 'Follow' }).isChecked());
@@ -286,7 +198,7 @@ const looking = [
         () => document.querySelector('.log').scrollHeight > document.querySelector('.log').clientHeight + 60,
       );
       await page.$eval('.log', (log) => (log.scrollTop -= 40));
-      await until(() => !document.querySelector('.check input').checked);
+      await until(() => ![...document.querySelectorAll('.check')].find((l) => l.textContent.includes('Follow')).querySelector('input').checked);
       await untilStepAfter(await lastStep());
       assert.ok(await page.$eval('.log', (log) => log.scrollTop + log.clientHeight < log.scrollHeight - 8));
       await page.getByRole('checkbox', { name: 'Follow' }).check();
@@ -300,6 +212,8 @@ const looking = [
   [
     'training and validation are drawn, and the charts grow',
     async () => {
+      await audit('log');
+      await tab('Metrics');
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await page.waitForSelector('figure[data-panel="accuracy"] canvas');
       await until(() =>
@@ -310,8 +224,7 @@ const looking = [
       assert.ok((await drawnPixels('loss')) > 50);
       const before = await chartSays('loss');
       await until((was) => document.querySelector('figure[data-panel="loss"]').ariaLabel !== was, before);
-      assert.deepEqual(await unnamed(), []);
-      await shot('experiment');
+      await audit('experiment');
     },
   ],
   [
@@ -320,7 +233,7 @@ const looking = [
       const chips = page.getByRole('group', { name: 'Metrics shown' });
       await chips.getByRole('button', { name: 'grad_norm' }).click();
       await until(() => document.querySelector('figure[data-panel="grad_norm"]') === null);
-      assert.equal(new URL(page.url()).searchParams.get('charts'), 'accuracy,loss');
+      assert.equal(new URL(page.url()).searchParams.get('charts'), `${kNameProbe},accuracy,loss`);
       await page.reload();
       await page.waitForSelector('figure[data-panel="loss"]');
       assert.equal(await page.$('figure[data-panel="grad_norm"]'), null);
@@ -330,11 +243,146 @@ const looking = [
   [
     'the configuration and the hyperparameters are text',
     async () => {
-      await page.getByText('Configuration').click();
-      assert.match(await page.textContent('.config pre'), /<img src=x/);
       assert.match(await page.textContent('td.hparams'), /learning_rate=0\.1/);
+      await tab('Configuration');
+      assert.match(await page.textContent('.config pre'), /<img src=x/);
       assert.equal(await page.$('main img'), null);
       assert.equal(await page.evaluate(() => window.pwned), undefined);
+    },
+  ],
+  [
+    'the code is there to be read, as text',
+    async () => {
+      await tab('Code');
+      await page.getByRole('button', { name: `${kNameProbe}.txt` }).click();
+      await until((probe) => document.querySelector('.code-text')?.textContent === probe, kProbe);
+      assert.match(page.url(), /file=/);
+      await page.getByRole('button', { name: 'script_trial.mjs' }).click();
+      await until(() => document.querySelector('.code-text')?.textContent.includes("import http2 from"));
+      await audit('code');
+      assert.equal(await page.$('main img'), null);
+    },
+  ],
+  [
+    'the search is drawn over time, and hyperparameters that do not differ are said not to',
+    async () => {
+      await tab('Search');
+      await page.waitForSelector('figure[data-panel="search"] circle');
+      await audit('search');
+      await tab('Hyperparameters');
+      await untilText('No hyperparameter differs');
+    },
+  ],
+  [
+    'axis, logarithm and smoothing are in the address; a stretch that is dragged over is fetched closer',
+    async () => {
+      await page.goto(`${cluster.url}/det/experiments/1?charts=loss&x=time&log=1&smooth=0.6`);
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      assert.ok(await page.getByRole('checkbox', { name: 'Logarithmic' }).isChecked());
+      assert.equal(await page.getByLabel('Axis').inputValue(), 'time');
+      await page.getByLabel('Axis').selectOption('batches');
+      await until(() => !new URLSearchParams(location.search).has('x'));
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      const box = await page.locator('figure[data-panel="loss"] .u-over').boundingBox();
+      const fetched = page.waitForRequest((request) => /startBatches=\d+&endBatches=\d+/.test(request.url()));
+      await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width * 0.7, box.y + 60, { steps: 4 });
+      await page.mouse.up();
+      await fetched;
+      assert.match(new URL(page.url()).searchParams.get('zoom'), /^\d+-\d+$/);
+      await page.getByRole('button', { name: 'Whole range' }).click();
+      await until(() => !location.search.includes('zoom'));
+    },
+  ],
+  [
+    'a trial has a page of its own',
+    async () => {
+      await page.locator('tbody').getByRole('link', { name: '1', exact: true }).click();
+      await page.waitForURL('**/det/trials/1');
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      await audit('trial');
+      await tab('Hyperparameters');
+      await untilText(kNameProbe);
+      await tab('Attempts');
+      await until(() => document.querySelector('main tbody td + td')?.textContent === 'Running');
+      await audit('attempts');
+      await tab('Checkpoints');
+      await untilText('No checkpoints yet');
+      await tab('Profiler');
+      await untilText('No measurements of the machine');
+      assert.equal(await page.$('main img'), null);
+      assert.equal(await page.evaluate(() => window.pwned), undefined);
+    },
+  ],
+  [
+    'the log is filtered by the master, by text and by expression, and a line has a link',
+    async () => {
+      await page.goto(`${cluster.url}/det/trials/1?tab=log&grep=preparing`);
+      await until(() => document.querySelectorAll('.log-line').length === 30);
+      await page.goto(`${cluster.url}/det/trials/1?tab=log&re=1&grep=${encodeURIComponent('preparing [12] of')}`);
+      await until(() => document.querySelectorAll('.log-line').length === 2);
+      const line = page.locator('.log-line').nth(1);
+      const text = await line.locator('.log-text').textContent();
+      const id = await line.getAttribute('data-id');
+      await page.goto(`${cluster.url}/det/trials/1?tab=log&line=${id}`);
+      await page.waitForSelector('.log-chosen');
+      assert.equal(await page.textContent('.log-chosen .log-text'), text);
+      await until(() => document.querySelectorAll('.log-line').length > 30);
+      const lines = await page.$$eval('.log-text', (all) => all.map((one) => one.textContent));
+      assert.ok(lines.includes('hello from the trial'), 'the lines before it are there too');
+      await page.goto(`${cluster.url}/det/trials/1?tab=log&level=ERROR`);
+      await untilText('No line is like that.');
+    },
+  ],
+  [
+    'the cluster says who holds what, the dashboard what runs',
+    async () => {
+      await page.keyboard.press('g');
+      await page.keyboard.press('c');
+      await page.waitForURL('**/det/cluster');
+      await page.getByRole('link', { name: /trial 1/ }).waitFor();
+      await untilText('1 of 1 slots held');
+      await audit('cluster');
+      await page.keyboard.press('g');
+      await page.keyboard.press('d');
+      await page.waitForURL('**/det/');
+      await page.getByRole('link', { name: `1 ${kProbe}` }).waitFor();
+      await audit('dashboard');
+      assert.equal(await page.$('main img'), null);
+    },
+  ],
+  [
+    'theme and density are chosen and kept; the keys are explained',
+    async () => {
+      await page.goto(`${cluster.url}/det/settings`);
+      await page.getByLabel('Dark').check();
+      await page.getByLabel('Dense').check();
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+      await page.reload();
+      await until(() => document.documentElement.dataset.density === 'dense');
+      assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(18, 21, 26)');
+      await page.getByLabel('As the system').check();
+      await page.getByLabel('Roomy').check();
+      await audit('settings');
+      await page.locator('h1').click();
+      await page.keyboard.press('?');
+      await page.getByRole('dialog').getByText('Next, previous row').waitFor();
+      await page.keyboard.press('Escape');
+    },
+  ],
+  [
+    'a phone shows every page without scrolling to the side',
+    async () => {
+      await page.setViewportSize({ width: 390, height: 800 });
+      for (const place of ['', 'experiments', 'experiments/1', 'trials/1?tab=log', 'cluster', 'settings']) {
+        await page.goto(`${cluster.url}/det/${place}`);
+        await page.waitForSelector('h1');
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(wide <= 390, `${place} is ${wide} wide`);
+      }
+      await shot('phone');
+      await page.setViewportSize({ width: 1300, height: 900 });
     },
   ],
 ];
@@ -343,6 +391,10 @@ const steering = [
   [
     'Pause pauses',
     async () => {
+      await page.goto(`${cluster.url}/det/experiments/1`);
+      await untilState('Running');
+      await tab('Log');
+      await page.evaluate(() => (window.sameDocument = true));
       await page.getByRole('button', { name: 'Pause' }).click();
       await untilState('Paused');
       assert.match(await describe(), /"(STATE_)?PAUSED"/);
@@ -445,24 +497,4 @@ const leaving = [
   ],
 ];
 
-try {
-  await cluster.startMaster();
-  cluster.startAgent();
-  await cluster.det([
-    'user',
-    'login',
-    'admin',
-    '--password-file',
-    path.join(cluster.directory, 'master/admin-password'),
-  ]);
-  await openBrowser();
-  await checks([...signingIn, ...listing, ...looking, ...steering, ...leaving]);
-} catch (error) {
-  failed++;
-  console.log(`FAILED: the cluster starts\n${error.stack ?? error}`);
-} finally {
-  await browser?.close();
-  await cluster.stop(failed > 0);
-}
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed === 0 ? 0 : 1;
+await run([...signingIn, ...listing, ...looking, ...steering, ...leaving]);

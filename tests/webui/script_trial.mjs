@@ -140,6 +140,7 @@ setInterval(() => {
     reportMetrics('validation', step * 10, {
       validation_loss: 2 * Math.exp(-step / 50),
       accuracy: 1 - Math.exp(-step / 30),
+      '<img src=x onerror=pwned=1>': step,
     });
     report(5, Buffer.concat([double(1, Math.min(0.99, step / 1000)), integer(2, step * 10)]));
   }

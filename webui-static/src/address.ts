@@ -6,12 +6,15 @@ export const paths = {
   home: '/det/',
   experiments: '/det/experiments',
   experiment: (id: number) => `/det/experiments/${id}`,
+  trial: (id: number) => `/det/trials/${id}`,
+  cluster: '/det/cluster',
+  settings: '/det/settings',
   login: (next: string) => (next === '' ? '/det/login' : `/det/login?next=${encodeURIComponent(next)}`),
 };
 
 // A page of ours to return to after sign-in; anything else (another site among it) becomes the list.
 export function safeNext(next: string | undefined): string {
-  return next && /^\/det\/[^\\]*$/.test(next) && !next.startsWith('/det/login') ? next : paths.experiments;
+  return next && /^\/det\/[^\\]*$/.test(next) && !next.startsWith('/det/login') ? next : paths.home;
 }
 
 // The address's query, and a way to change some of its keys ("" removes one) without a new entry in the

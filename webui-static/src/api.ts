@@ -1,6 +1,18 @@
 // Owns every call of the public HTTP API: addresses, headers, errors. Must never touch the page or keep
 // state. The session rides in an HttpOnly cookie that only the server can set or read.
-import type { Experiment, LogEntry, MasterInfo, MetricGroup, Pagination, Trial, User } from './wire';
+import type {
+  Agent,
+  Allocation,
+  Checkpoint,
+  Experiment,
+  FoundExperiment,
+  LogEntry,
+  MasterInfo,
+  MetricGroup,
+  Pagination,
+  Trial,
+  User,
+} from './wire';
 
 // A refusal by the master (status ≥ 400), or status 0: the master could not be reached.
 export class ApiError extends Error {
@@ -92,17 +104,23 @@ export const currentUser = async (): Promise<User> => (await get<{ user: User }>
 
 export const masterInfo = (signal?: AbortSignal): Promise<MasterInfo> => get('/api/v1/master', signal);
 
-export interface ExperimentList {
-  experiments: Experiment[];
+export interface SearchQuery {
+  text?: string;
+  sort?: string; // "startTime=desc,hp.lr=asc"
+  filter?: string; // JSON, see proto/det/v1/search.proto
+}
+export interface SearchAnswer {
+  experiments: FoundExperiment[];
   pagination: Pagination;
 }
 
-// Newest first.
-export const experiments = (offset: number, limit: number, signal?: AbortSignal): Promise<ExperimentList> =>
-  get(
-    address('/api/v1/experiments', { sortBy: 'SORT_BY_ID', orderBy: 'ORDER_BY_DESC', offset, limit }),
-    signal,
-  );
+export const searchExperiments = async (
+  query: SearchQuery,
+  offset: number,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<SearchAnswer> =>
+  (await request('POST', '/api/v1/experiments-search', { ...query, offset, limit }, signal)).json();
 
 export const experiment = async (id: number, signal?: AbortSignal): Promise<Experiment> => {
   const answer = await get<{ experiment: Experiment; config: Experiment['config'] }>(
@@ -126,15 +144,69 @@ export const act = async (experimentId: number, action: Action): Promise<void> =
   await request('POST', `/api/v1/experiments/${experimentId}/${action}`, {});
 };
 
-// Every metric of the trial, each group reduced by the master to about `points` points.
+export const trial = async (id: number, signal?: AbortSignal): Promise<Trial> =>
+  (await get<{ trial: Trial }>(`/api/v1/trials/${id}`, signal)).trial;
+
+export const killTrial = async (id: number): Promise<void> => {
+  await request('POST', `/api/v1/trials/${id}/kill`, {});
+};
+
+export const allocations = async (trialId: number, signal?: AbortSignal): Promise<Allocation[]> =>
+  (await get<{ allocations: Allocation[] }>(`/api/v1/trials/${trialId}/allocations`, signal)).allocations;
+
+export const checkpoints = async (trialId: number, signal?: AbortSignal): Promise<Checkpoint[]> =>
+  (
+    await get<{ checkpoints: Checkpoint[] }>(
+      address(`/api/v1/trials/${trialId}/checkpoints`, { limit: -1, orderBy: 'ORDER_BY_DESC' }),
+      signal,
+    )
+  ).checkpoints;
+
+export const agents = async (signal?: AbortSignal): Promise<Agent[]> =>
+  (await get<{ agents: Agent[] }>('/api/v1/agents', signal)).agents;
+
+// The context as it was submitted: a tar.gz in base64.
+export const modelDefinition = async (experimentId: number, signal?: AbortSignal): Promise<string> =>
+  (await get<{ b64Tgz: string }>(`/api/v1/experiments/${experimentId}/model_def`, signal)).b64Tgz;
+
+export interface SeriesQuery {
+  points: number; // about so many of each series are wanted; the smallest and the largest of each stretch stay
+  from?: number; // batches
+  to?: number;
+  group?: string; // one group only
+}
+export interface TrialSeries {
+  trial: Trial;
+  metrics: MetricGroup[];
+}
+
+// Trials of one request: many trials come in a few requests side by side.
+const kTrialsAtOnce = 16;
+
+// The metrics of any number of trials, in their order.
 export const series = async (
-  trialId: number,
-  points: number,
+  trialIds: readonly number[],
+  query: SeriesQuery,
   signal?: AbortSignal,
-): Promise<MetricGroup[]> => {
-  const url = address('/api/v1/trials/time-series', { trialIds: [trialId], maxDatapoints: points });
-  const answer = await get<{ trials: { metrics: MetricGroup[] }[] }>(url, signal);
-  return answer.trials[0]?.metrics ?? [];
+): Promise<TrialSeries[]> => {
+  const parts: (readonly number[])[] = [];
+  for (let at = 0; at < trialIds.length; at += kTrialsAtOnce)
+    parts.push(trialIds.slice(at, at + kTrialsAtOnce));
+  const answers = await Promise.all(
+    parts.map((ids) =>
+      get<{ trials: TrialSeries[] }>(
+        address('/api/v1/trials/time-series', {
+          trialIds: ids,
+          maxDatapoints: query.points,
+          ...(query.from === undefined ? {} : { startBatches: query.from }),
+          ...(query.to === undefined ? {} : { endBatches: query.to }),
+          ...(query.group === undefined ? {} : { group: query.group }),
+        }),
+        signal,
+      ),
+    ),
+  );
+  return answers.flatMap((answer) => answer.trials);
 };
 
 async function logEntries(url: string, signal?: AbortSignal): Promise<LogEntry[]> {
@@ -151,10 +223,25 @@ async function logEntries(url: string, signal?: AbortSignal): Promise<LogEntry[]
   return entries;
 }
 
-// The newest `limit` lines, oldest of them first.
-export const logTail = async (trialId: number, limit: number, signal?: AbortSignal): Promise<LogEntry[]> =>
+export interface LogQuery {
+  levels?: readonly string[]; // "LOG_LEVEL_ERROR" …
+  rankIds?: readonly number[];
+  searchText?: string;
+  enableRegex?: boolean;
+}
+
+// The newest `limit` lines, of those before a time if one is given; oldest of them first.
+export const logTail = async (
+  trialId: number,
+  limit: number,
+  query: LogQuery & { timestampBefore?: string },
+  signal?: AbortSignal,
+): Promise<LogEntry[]> =>
   (
-    await logEntries(address(`/api/v1/trials/${trialId}/logs`, { limit, orderBy: 'ORDER_BY_DESC' }), signal)
+    await logEntries(
+      address(`/api/v1/trials/${trialId}/logs`, { limit, orderBy: 'ORDER_BY_DESC', ...query }),
+      signal,
+    )
   ).reverse();
 
 // At most `limit` lines that came after the entry `afterId`, in order.
@@ -162,6 +249,10 @@ export const logAfter = (
   trialId: number,
   afterId: string,
   limit: number,
+  query: LogQuery,
   signal?: AbortSignal,
 ): Promise<LogEntry[]> =>
-  logEntries(address(`/api/v1/trials/${trialId}/logs`, { afterId, limit, orderBy: 'ORDER_BY_ASC' }), signal);
+  logEntries(
+    address(`/api/v1/trials/${trialId}/logs`, { afterId, limit, orderBy: 'ORDER_BY_ASC', ...query }),
+    signal,
+  );

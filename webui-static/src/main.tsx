@@ -1,11 +1,13 @@
 // Owns the start of the page.
 import { render } from 'preact';
 import { App } from './router';
+import { followSettings } from './settings';
 import { findUser, followSession } from './session';
 import './styles/main.css';
 
 const root = document.getElementById('app');
 if (root) {
+  followSettings();
   followSession();
   void findUser();
   render(<App />, root);

@@ -1,13 +1,17 @@
 // Owns which page stands at which address, and that all but the sign-in need a user.
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { paths, safeNext } from './address';
 import { Shell } from './components/Shell';
+import { ClusterPage } from './pages/ClusterPage';
+import { DashboardPage } from './pages/DashboardPage';
 import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
 import { LoginPage } from './pages/LoginPage';
 import { NotFoundPage } from './pages/NotFoundPage';
+import { SettingsPage } from './pages/SettingsPage';
+import { TrialPage } from './pages/TrialPage';
 import { startError, user } from './session';
 
 function Redirect({ to }: { to: string }) {
@@ -26,44 +30,49 @@ function SignedIn({ children }: { children: ComponentChildren }) {
   }
   if (user.value === null) {
     const here = location.pathname + location.search;
-    return <Redirect to={paths.login(safeNext(here) === paths.experiments ? '' : here)} />;
+    return <Redirect to={paths.login(safeNext(here) === paths.home ? '' : here)} />;
   }
   return <Shell>{children}</Shell>;
 }
 
-const Home = () => <Redirect to={paths.experiments} />;
+const Home = () => <Redirect to={paths.home} />;
 
-const List = () => (
+// A page for whoever is signed in.
+const page = (Page: ComponentType) => () => (
   <SignedIn>
-    <ExperimentsPage />
+    <Page />
   </SignedIn>
 );
 
-const One = ({ params }: { params: { id: string } }) => (
-  <SignedIn>
-    {/^[1-9]\d*$/.test(params.id) ? (
-      <ExperimentPage key={params.id} id={Number(params.id)} />
-    ) : (
-      <NotFoundPage />
-    )}
-  </SignedIn>
-);
+// Likewise, of the thing with this number.
+const numbered =
+  (Page: ComponentType<{ id: number }>) =>
+  ({ params }: { params: { id: string } }) => (
+    <SignedIn>
+      {/^[1-9]\d{0,9}$/.test(params.id) ? <Page key={params.id} id={Number(params.id)} /> : <NotFoundPage />}
+    </SignedIn>
+  );
 
-const Missing = () => (
-  <SignedIn>
-    <NotFoundPage />
-  </SignedIn>
-);
+const Dashboard = page(DashboardPage);
+const Experiments = page(ExperimentsPage);
+const Cluster = page(ClusterPage);
+const Settings = page(SettingsPage);
+const Missing = page(() => <NotFoundPage />);
+const OneExperiment = numbered(ExperimentPage);
+const OneTrial = numbered(TrialPage);
 
 export function App() {
   return (
     <LocationProvider scope="/det/">
       <Router>
         <Route path="/" component={Home} />
-        <Route path="/det" component={Home} />
+        <Route path="/det" component={Dashboard} />
         <Route path="/det/login" component={LoginPage} />
-        <Route path="/det/experiments" component={List} />
-        <Route path="/det/experiments/:id" component={One} />
+        <Route path="/det/experiments" component={Experiments} />
+        <Route path="/det/experiments/:id" component={OneExperiment} />
+        <Route path="/det/trials/:id" component={OneTrial} />
+        <Route path="/det/cluster" component={Cluster} />
+        <Route path="/det/settings" component={Settings} />
         <Route default component={Missing} />
       </Router>
     </LocationProvider>

@@ -40,6 +40,12 @@ export interface Experiment {
   searcherType: string;
   searcherMetric: string;
   bestTrialId?: Maybe<number>;
+  forkedFrom?: Maybe<number>;
+  archived: boolean;
+  unmanaged: boolean;
+  jobId: string;
+  duration?: Maybe<number>; // seconds
+  modelDefinitionSize: number; // bytes
   bestTrialSearcherMetric?: Maybe<number | string>; // a string for NaN and the infinities
   checkpointCount: number;
   checkpointSize: string; // bytes
@@ -58,6 +64,10 @@ export interface Trial {
   startTime?: Maybe<string>;
   endTime?: Maybe<string>;
   restarts: number;
+  run: number;
+  wallClockTime: number; // seconds
+  totalCheckpointSize: string; // bytes
+  latestCheckpointUuid: string;
   hparams?: Maybe<JsonObject>;
   totalBatchesProcessed: number;
   taskId: string;
@@ -72,6 +82,8 @@ export interface Trial {
 export interface DataPoint {
   batches: number;
   values?: Maybe<JsonObject>;
+  time?: Maybe<string>;
+  epoch?: Maybe<number>;
 }
 
 // One group ("training", "validation", …) of one trial, in order of batches.
@@ -84,11 +96,64 @@ export interface LogEntry {
   id: string;
   timestamp?: Maybe<string>;
   level: string; // "LOG_LEVEL_INFO" …
-  rankId: number;
+  rankId: number; // -1: of no rank
+  agentId: string;
+  allocationId: string;
   log: string; // the line without its end, as the process wrote it
 }
 
 export interface MasterInfo {
   version: string;
   clusterName: string;
+}
+
+export interface FoundExperiment {
+  experiment: Experiment;
+  bestTrial?: Maybe<Trial>; // id, hyperparameters, best validation and searcher metric only
+}
+
+export interface Checkpoint {
+  uuid: string;
+  state: string;
+  reportTime?: Maybe<string>;
+  resources: Record<string, string>; // path → bytes
+  metadata?: Maybe<JsonObject>;
+  stepsCompleted: number;
+  storagePath: string;
+  training?: Maybe<{ searcherMetric?: Maybe<number | string> }>;
+}
+
+// One attempt of a trial.
+export interface Allocation {
+  id: string;
+  run: number;
+  state: string;
+  agentId: string;
+  slots: number[];
+  resourcePool: string;
+  startTime?: Maybe<string>;
+  endTime?: Maybe<string>;
+  exitKind: string;
+  exitCode?: Maybe<number>;
+  exitMessage: string;
+}
+
+export interface Slot {
+  id: string;
+  device?: Maybe<{ brand: string; type: string }>;
+  enabled: boolean;
+  draining: boolean;
+  container?: Maybe<{ id: string; trialId: number; state: string }>;
+}
+
+export interface Agent {
+  id: string;
+  registeredTime?: Maybe<string>;
+  slots: Record<string, Slot>;
+  addresses: string[];
+  enabled: boolean;
+  draining: boolean;
+  connected: boolean;
+  version: string;
+  resourcePools: string[];
 }

@@ -2,6 +2,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { panelName, toPanels } from '../../../webui-static/src/charts/series';
+import type { MetricGroup } from '../../../webui-static/src/wire';
+
+const panelsOf = (metrics: MetricGroup[]) => toPanels([{ trial: 1, startMs: 0, metrics }]);
 
 test('validation_loss of the group validation is the loss', () => {
   assert.equal(panelName('validation', 'validation_loss'), 'loss');
@@ -11,7 +14,7 @@ test('validation_loss of the group validation is the loss', () => {
 });
 
 test('training and validation of one metric share a panel, training first', () => {
-  const panels = toPanels([
+  const panels = panelsOf([
     { group: 'validation', data: [{ batches: 100, values: { validation_loss: 1, accuracy: 0.5 } }] },
     {
       group: 'training',
@@ -22,19 +25,22 @@ test('training and validation of one metric share a panel, training first', () =
     },
   ]);
   assert.deepEqual(panels, [
-    { name: 'accuracy', series: [{ label: 'validation', group: 'validation', x: [100], y: [0.5] }] },
+    {
+      name: 'accuracy',
+      series: [{ label: 'validation', group: 'validation', trial: 1, x: [100], y: [0.5], steps: [100] }],
+    },
     {
       name: 'loss',
       series: [
-        { label: 'training', group: 'training', x: [50, 100], y: [2, 1.5] },
-        { label: 'validation (validation_loss)', group: 'validation', x: [100], y: [1] },
+        { label: 'training', group: 'training', trial: 1, x: [50, 100], y: [2, 1.5], steps: [50, 100] },
+        { label: 'validation (validation_loss)', group: 'validation', trial: 1, x: [100], y: [1], steps: [100] },
       ],
     },
   ]);
 });
 
 test('values that are not finite are gaps, values that are no numbers are no series', () => {
-  const panels = toPanels([
+  const panels = panelsOf([
     {
       group: 'training',
       data: [

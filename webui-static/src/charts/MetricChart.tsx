@@ -1,91 +1,156 @@
-// Owns drawing one panel with uPlot: size, colors of the theme, live data. Must never fetch.
+// Owns drawing one panel with uPlot: size, colors of the theme, live data, choosing a stretch. Must never fetch.
 import { useEffect, useRef } from 'preact/hooks';
+import { signal } from '@preact/signals';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { metric } from '../format';
-import type { Panel } from './series';
+import { duration, metric } from '../format';
+import { seriesColor, themeColor, useColors } from './colors';
+import { smooth, type Axis, type Panel } from './series';
 
 const kHeight = 240;
-const kColors = ['--series-1', '--series-2', '--series-3', '--series-4'];
+// More series than that have no legend of their own: the one under the pointer is named.
+const kLegend = 6;
 
-const themeColor = (name: string): string =>
-  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export interface Look {
+  axis: Axis;
+  log: boolean;
+  smoothing: number; // weight of the past, [0, 1)
+}
 
-function options(panel: Panel, width: number): uPlot.Options {
+interface Props {
+  panel: Panel;
+  look: Look;
+  zoom: (from: number, to: number) => void; // in the axis's unit
+}
+
+// Which trial the pointer is at, in any chart.
+export const pointed = signal<number | undefined>(undefined);
+
+const onAxis = (axis: Axis, value: number): string =>
+  axis === 'time' ? duration(value) : metric(Number(value.toPrecision(8)));
+
+function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
   const axis = { stroke: themeColor('--text-dim'), font: '12px system-ui, sans-serif' };
   const grid = { stroke: themeColor('--line'), width: 1 };
+  const trials = [...new Set(panel.series.map((one) => one.trial))];
+  const one_trial = trials.length === 1;
   return {
     width,
     height: kHeight,
     // Panels of one page show the same batch under the pointer.
-    cursor: { sync: { key: 'metrics' } },
-    scales: { x: { time: false } },
+    cursor: {
+      sync: { key: 'metrics' },
+      drag: { x: true, y: false, setScale: false },
+      focus: { prox: panel.series.length > 1 ? 24 : -1 },
+    },
+    focus: { alpha: 0.25 },
+    legend: { show: panel.series.length <= kLegend },
+    scales: { x: { time: false }, y: look.log ? { distr: 3 } : {} },
     axes: [
-      { ...axis, grid, ticks: grid, label: 'batches', labelFont: axis.font, labelSize: 18, size: 34 },
-      { ...axis, grid, ticks: grid, size: 62, values: (_, ticks) => ticks.map((v) => metric(v)) },
+      {
+        ...axis,
+        grid,
+        ticks: grid,
+        label: look.axis,
+        labelFont: axis.font,
+        labelSize: 18,
+        size: 34,
+        values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
+      },
+      { ...axis, grid, ticks: grid, size: 62, values: (_, ticks) => ticks.map((v) => (v == null ? '' : metric(v))) },
     ],
     series: [
-      { label: 'batches' },
+      { label: look.axis, value: (_: uPlot, v: number | null) => (v == null ? '–' : onAxis(look.axis, v)) },
       ...panel.series.map((one, i) => ({
         label: one.label,
-        stroke: themeColor(kColors[i % kColors.length] ?? ''),
+        stroke: themeColor(seriesColor(one_trial ? i : trials.indexOf(one.trial))),
         width: 1.5,
+        dash: !one_trial && one.group !== 'training' ? [5, 3] : undefined,
+        points: { show: one.x.length < 40 },
         value: (_: uPlot, v: number | null) => metric(v) || '–',
       })),
     ],
+    hooks: {
+      setSelect: [
+        (plot: uPlot) => {
+          if (plot.select.width < 8) return;
+          zoom(
+            plot.posToVal(plot.select.left, 'x'),
+            plot.posToVal(plot.select.left + plot.select.width, 'x'),
+          );
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        },
+      ],
+      setSeries: [
+        (_: uPlot, at: number | null) => {
+          pointed.value = at === null ? undefined : panel.series[at - 1]?.trial;
+        },
+      ],
+    },
   };
 }
 
-// A batch where a series has no value is `undefined` (the line passes over); a value that is not finite is
-// null (a gap).
-const toData = (panel: Panel): uPlot.AlignedData =>
-  uPlot.join(panel.series.map((one) => [one.x, one.y] as uPlot.AlignedData));
+// A batch where a series has no value is `undefined` (the line passes over); a value that is not finite, or not
+// positive on a logarithmic axis, is null (a gap).
+function toData(panel: Panel, look: Look): uPlot.AlignedData {
+  return uPlot.join(
+    panel.series.map((one) => {
+      const y = smooth(one.y, look.smoothing);
+      return [one.x, look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y] as uPlot.AlignedData;
+    }),
+  );
+}
 
 // What the chart shows, for those who cannot see it.
 export function summary(panel: Panel): string {
+  if (panel.series.length > kLegend) return `Chart of ${panel.name}: ${panel.series.length} series`;
   const parts = panel.series.map((one) => {
     const last = one.x.length - 1;
-    return `${one.label} ${metric(one.y[last] ?? 'NaN')} at batch ${one.x[last]}`;
+    return `${one.label} ${metric(one.y[last] ?? 'NaN')} at batch ${one.steps[last]}`;
   });
   return `Chart of ${panel.name}: ${parts.join('; ')}`;
 }
 
-export function MetricChart({ panel }: { panel: Panel }) {
+export function MetricChart(props: Props) {
+  const { panel, look } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
-  const shape = panel.series.map((one) => one.label).join('\n');
-  const latest = useRef(panel);
-  latest.current = panel;
+  const colors = useColors();
+  const shape = [...panel.series.map((one) => one.label), colors, look.axis, look.log].join('\n');
+  const latest = useRef(props);
+  latest.current = props;
 
   useEffect(() => {
     const element = host.current;
     if (!element) return undefined;
-    const draw = (): void => {
-      plot.current?.destroy();
-      const width = Math.max(200, element.clientWidth);
-      plot.current = new uPlot(options(latest.current, width), toData(latest.current), element);
-    };
-    draw();
-    const dark = matchMedia('(prefers-color-scheme: dark)');
-    dark.addEventListener('change', draw);
+    const width = (): number => Math.max(200, element.clientWidth);
+    const { panel: now, look: how } = latest.current;
+    plot.current = new uPlot(
+      options({ panel: now, look: how, zoom: (from, to) => latest.current.zoom(from, to) }, width()),
+      toData(now, how),
+      element,
+    );
     const resize = new ResizeObserver(() => {
-      const width = Math.max(200, element.clientWidth);
-      if (plot.current && plot.current.width !== width) plot.current.setSize({ width, height: kHeight });
+      if (plot.current && plot.current.width !== width())
+        plot.current.setSize({ width: width(), height: kHeight });
     });
     resize.observe(element);
     return () => {
-      dark.removeEventListener('change', draw);
       resize.disconnect();
       plot.current?.destroy();
       plot.current = undefined;
     };
   }, [shape]);
 
-  useEffect(() => plot.current?.setData(toData(panel)), [panel]);
+  useEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
 
+  const many = panel.series.length > kLegend;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name}>
-      <figcaption>{panel.name}</figcaption>
+      <figcaption>
+        {panel.name}
+        {many && pointed.value !== undefined && <span class="quiet"> trial {pointed.value}</span>}
+      </figcaption>
       <div ref={host} aria-hidden="true" />
     </figure>
   );

@@ -1,95 +1,158 @@
-// Owns the log of one trial: its newest lines, then every line as it comes. Lines are text to the page, never
-// markup. Rows are made by hand, not by Preact: a log grows a line at a time and old rows never change.
+// Owns the log of one trial: its newest lines, or those around a linked one; then every line as it comes; what is
+// filtered is asked of the master, so a million lines cost what is in sight.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { pieces } from '../ansi';
+import { useQuery } from '../address';
 import * as api from '../api';
 import { subscribe } from '../events';
-import { clock, dateTime } from '../format';
 import { Refresher } from '../live';
 import { sessionEnded } from '../session';
-import type { LogEntry } from '../wire';
+import { Rows } from './logRows';
 import { ErrorNote } from './notes';
+import { SearchField } from './ViewTools';
 
-// Lines loaded at first; at most kMaxLines are kept, the oldest are let go.
-const kTail = 1000;
-const kMaxLines = 20000;
-// Rows live in blocks, so that the browser lays out only the full blocks in sight and old ones are let go
-// whole.
-const kBlock = 200;
+// Lines loaded at once.
+const kPage = 1000;
+const kLevels = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
 
-function row(entry: LogEntry): HTMLElement {
-  const line = document.createElement('div');
-  const level = entry.level.replace(/^LOG_LEVEL_/, '').toLowerCase();
-  line.className = `log-line log-${level}`;
-  const time = document.createElement('time');
-  time.textContent = clock(entry.timestamp);
-  time.title = dateTime(entry.timestamp);
-  line.append(time);
-  if (entry.rankId > 0) {
-    const rank = document.createElement('span');
-    rank.className = 'log-rank';
-    rank.textContent = `[rank=${entry.rankId}]`;
-    line.append(rank);
+// What the address filters: level and above, one rank, text or expression.
+export function readFilter(query: Record<string, string | undefined>): api.LogQuery {
+  const out: api.LogQuery = {};
+  const least = kLevels.indexOf(query.level ?? '');
+  if (least > 0) out.levels = kLevels.slice(least).map((name) => `LOG_LEVEL_${name}`);
+  if (/^\d+$/.test(query.rank ?? '')) out.rankIds = [Number(query.rank)];
+  if (query.grep) {
+    out.searchText = query.grep;
+    if (query.re === '1') out.enableRegex = true;
   }
-  const text = document.createElement('span');
-  text.className = 'log-text';
-  for (const piece of pieces(entry.log)) {
-    const part = document.createElement('span');
-    part.textContent = piece.text;
-    if (piece.color !== undefined) part.classList.add(`ansi-${piece.color}`);
-    if (piece.bold) part.classList.add('ansi-bold');
-    if (piece.dim) part.classList.add('ansi-dim');
-    text.append(part);
-  }
-  line.append(text);
-  return line;
+  return out;
 }
 
-// The rows of one log inside `host`.
-class Rows {
-  count = 0;
-  dropped = 0;
-  private lastId = '';
+function Filter() {
+  const { query, setQuery } = useQuery();
+  return (
+    <div class="tools" role="group" aria-label="Filter of the log">
+      <SearchField label="Search the log" value={query.grep ?? ''} say={(grep) => setQuery({ grep, line: '' })} />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={query.re === '1'}
+          onChange={(e) => setQuery({ re: e.currentTarget.checked ? '1' : '' })}
+        />
+        Expression
+      </label>
+      <select
+        aria-label="Level"
+        value={query.level ?? ''}
+        onChange={(e) => setQuery({ level: e.currentTarget.value, line: '' })}
+      >
+        <option value="">Every level</option>
+        {kLevels.slice(1).map((level) => (
+          <option key={level} value={level}>
+            {level.toLowerCase()} and above
+          </option>
+        ))}
+      </select>
+      <input
+        type="text"
+        inputMode="numeric"
+        class="short"
+        aria-label="Rank"
+        placeholder="Rank"
+        defaultValue={query.rank ?? ''}
+        onChange={(e) => setQuery({ rank: e.currentTarget.value.trim(), line: '' })}
+      />
+    </div>
+  );
+}
 
-  constructor(private readonly host: HTMLElement) {}
+// One log as it stands on the page.
+class LogSheet {
+  readonly rows: Rows;
+  ended = false; // nothing newer was there when it was last asked
+  begun = false; // nothing older is there
 
-  get newest(): string {
-    return this.lastId;
+  constructor(
+    private readonly frame: HTMLElement,
+    readonly content: HTMLElement,
+    private readonly trialId: number,
+    private readonly filter: api.LogQuery,
+    private readonly line: string | undefined,
+    private readonly signal: AbortSignal,
+  ) {
+    this.rows = new Rows(content, line);
   }
 
-  append(entries: LogEntry[]): void {
-    for (const entry of entries) {
-      let block = this.host.lastElementChild;
-      if (!block || block.childElementCount >= kBlock) {
-        block?.classList.add('log-full');
-        block = document.createElement('div');
-        this.host.append(block);
+  // The first lines, or those that came since; `on` says whether to go on to the end.
+  async forward(on: boolean): Promise<void> {
+    if (this.rows.newest === '' && !this.line) {
+      const tail = await api.logTail(this.trialId, kPage, this.filter, this.signal);
+      this.rows.append(tail);
+      this.ended = true;
+      this.begun = tail.length < kPage;
+      return;
+    }
+    do {
+      const after = this.rows.newest || String(Math.max(0, Number(this.line) - 1));
+      const first = this.rows.count === 0;
+      const entries = await api.logAfter(this.trialId, after, kPage, this.filter, this.signal);
+      if (this.signal.aborted) return;
+      if (this.rows.append(entries)) this.begun = false;
+      this.ended = entries.length < kPage;
+      if (first) {
+        await this.backward();
+        this.content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
       }
-      block.append(row(entry));
-      this.lastId = entry.id;
-      this.count++;
-    }
-    while (this.count > kMaxLines && this.host.firstElementChild) {
-      const gone = this.host.firstElementChild.childElementCount;
-      this.host.firstElementChild.remove();
-      this.count -= gone;
-      this.dropped += gone;
-    }
+    } while (on && !this.ended);
+  }
+
+  async backward(): Promise<void> {
+    const { oldest } = this.rows;
+    if (!oldest?.time) return;
+    // Lines of the same moment come again; they are told by their id.
+    const before = new Date(Date.parse(oldest.time) + 1).toISOString();
+    const query = { ...this.filter, timestampBefore: before };
+    const page = await api.logTail(this.trialId, kPage, query, this.signal);
+    const older = page.filter((entry) => BigInt(entry.id) < BigInt(oldest.id));
+    this.begun = page.length < kPage || older.length === 0;
+    const height = this.frame.scrollHeight;
+    if (this.rows.prepend(older)) this.ended = false;
+    this.frame.scrollTop += this.frame.scrollHeight - height;
   }
 }
 
-export function LogView({ trialId, taskId }: { trialId: number; taskId: string }) {
-  const host = useRef<HTMLDivElement>(null);
-  const follow = useSignal(true);
-  const status = useSignal<{ lines: number; dropped: number } | undefined>(undefined);
-  const error = useSignal<api.ApiError | undefined>(undefined);
-  const refresher = useRef<Refresher>();
+interface Props {
+  trialId: number;
+  taskId: string;
+}
 
+export function LogView({ trialId, taskId }: Props) {
+  const { query, setQuery } = useQuery();
+  const filter = readFilter(query);
+  const key = JSON.stringify(filter);
+  const line = /^\d{1,18}$/.test(query.line ?? '') ? query.line : undefined;
+  const host = useRef<HTMLDivElement>(null);
+  const follow = useSignal(line === undefined);
+  const status = useSignal<{ lines: number; begun: boolean } | undefined>(undefined);
+  const error = useSignal<api.ApiError | undefined>(undefined);
+  const sheet = useRef<LogSheet>();
+  const refresher = useRef<Refresher>();
   const scrolled = useRef(0);
 
   const toEnd = (): void => {
     if (host.current) host.current.scrollTop = host.current.scrollHeight;
+  };
+  const guarded = async (work: () => Promise<void>): Promise<void> => {
+    const own = sheet.current;
+    try {
+      await work();
+      error.value = undefined;
+    } catch (cause) {
+      if (own !== sheet.current) return;
+      error.value = cause instanceof api.ApiError ? cause : new api.ApiError(-1, String(cause));
+      if (error.value.status === 401) sessionEnded();
+    }
+    if (own && own === sheet.current) status.value = { lines: own.rows.count, begun: own.begun };
   };
 
   useEffect(() => {
@@ -98,74 +161,57 @@ export function LogView({ trialId, taskId }: { trialId: number; taskId: string }
     const abort = new AbortController();
     const content = document.createElement('div');
     element.replaceChildren(content);
-    const rows = new Rows(content);
+    const own = new LogSheet(element, content, trialId, filter, line, abort.signal);
+    sheet.current = own;
+    if (line !== undefined) follow.value = false;
     // The height also changes when the browser lays out a block for the first time, not only when lines come.
     const grown = new ResizeObserver(() => follow.value && toEnd());
     grown.observe(content);
     status.value = undefined;
-    const show = (entries: LogEntry[]): void => {
-      rows.append(entries);
-      status.value = { lines: rows.count, dropped: rows.dropped };
-    };
-    const load = async (): Promise<void> => {
-      if (rows.newest === '') show(await api.logTail(trialId, kTail, abort.signal));
-      else {
-        let entries: LogEntry[];
-        do {
-          entries = await api.logAfter(trialId, rows.newest, kTail, abort.signal);
-          if (abort.signal.aborted) return;
-          if (entries.length > 0) show(entries);
-        } while (entries.length === kTail);
-      }
-    };
-    const own = new Refresher(async () => {
-      try {
-        await load();
-        error.value = undefined;
-      } catch (cause) {
-        if (abort.signal.aborted) return;
-        error.value = cause instanceof api.ApiError ? cause : new api.ApiError(-1, String(cause));
-        if (error.value.status === 401) sessionEnded();
-      }
-    }, 200);
-    refresher.current = own;
-    own.request();
+    const refresh = new Refresher(() => guarded(() => own.forward(follow.value)), 200);
+    refresher.current = refresh;
+    refresh.request();
     const unsubscribe = subscribe((change) => {
-      if (change === 'everything' || (change.kind === 'logs' && change.taskId === taskId)) own.request();
+      const ours = change === 'everything' || (change.kind === 'logs' && change.taskId === taskId);
+      if (ours && (own.ended || follow.value || own.rows.count === 0)) refresh.request();
     });
     return () => {
       unsubscribe();
       grown.disconnect();
-      own.close();
+      refresh.close();
       abort.abort();
+      sheet.current = undefined;
     };
-  }, [trialId, taskId]);
+  }, [trialId, taskId, key, line]);
 
-  // Scrolling up lets go of the end; scrolling back to it takes hold again.
+  // Scrolling up lets go of the end; scrolling back to it takes hold again, or brings the next lines.
   const onScroll = (): void => {
     const element = host.current;
     if (!element) return;
     const up = element.scrollTop < scrolled.current;
     scrolled.current = element.scrollTop;
-    if (element.scrollTop + element.clientHeight >= element.scrollHeight - 8) follow.value = true;
-    else if (up) follow.value = false;
+    if (element.scrollTop + element.clientHeight < element.scrollHeight - 8) {
+      if (up) follow.value = false;
+    } else if (sheet.current?.ended) follow.value = true;
+    else refresher.current?.request();
   };
   const setFollow = (on: boolean): void => {
     follow.value = on;
-    if (on) toEnd();
+    if (on && line !== undefined) setQuery({ line: '' });
+    else if (on) toEnd();
   };
 
   return (
     <section aria-labelledby="log-title">
       <div class="section-head">
         <h2 id="log-title">Log</h2>
-        <span class="quiet">
-          {status.value && `${status.value.lines.toLocaleString()} lines`}
-          {status.value &&
-            status.value.dropped > 0 &&
-            ` (${status.value.dropped.toLocaleString()} older ones let go)`}
-        </span>
+        <span class="quiet">{status.value && `${status.value.lines.toLocaleString()} lines`}</span>
         <span class="spring" />
+        {status.value && !status.value.begun && status.value.lines > 0 && (
+          <button type="button" onClick={() => void guarded(async () => sheet.current?.backward())}>
+            Older lines
+          </button>
+        )}
         <label class="check">
           <input
             type="checkbox"
@@ -175,8 +221,11 @@ export function LogView({ trialId, taskId }: { trialId: number; taskId: string }
           Follow
         </label>
       </div>
+      <Filter />
       <ErrorNote error={error.value} retry={() => refresher.current?.request()} />
-      {status.value?.lines === 0 && <p class="quiet">No lines yet.</p>}
+      {status.value?.lines === 0 && !error.value && (
+        <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line is like that.'}</p>
+      )}
       <div
         class="log"
         ref={host}

@@ -1,9 +1,12 @@
 // Owns the frame of every page: where one is, who one is, whether what one sees is fresh.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useLocation } from 'preact-iso';
+import { useEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { ApiError } from '../api';
 import { connection } from '../events';
+import { followKeys, helpOpen, kShortcuts } from '../keys';
 import { signOut, user } from '../session';
 import { ErrorNote } from './notes';
 
@@ -21,7 +24,61 @@ function Freshness() {
   );
 }
 
+const kPlaces: [string, string][] = [
+  ['Dashboard', paths.home],
+  ['Experiments', paths.experiments],
+  ['Cluster', paths.cluster],
+  ['Settings', paths.settings],
+];
+
+function Navigation() {
+  const { path } = useLocation();
+  const here = (to: string): boolean =>
+    to === paths.home ? path === '/det/' || path === '/det' : path.startsWith(to);
+  return (
+    <nav aria-label="Main">
+      {kPlaces.map(([name, to]) => (
+        <a
+          key={to}
+          href={to}
+          aria-current={here(to) || (to === paths.experiments && path.startsWith('/det/trials')) ? 'page' : undefined}
+        >
+          {name}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function KeyHelp() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const open = helpOpen.value;
+  useEffect(() => {
+    if (open && !dialog.current?.open) dialog.current?.showModal();
+  }, [open]);
+  return (
+    <dialog ref={dialog} aria-labelledby="keys-title" onClose={() => (helpOpen.value = false)}>
+      <h2 id="keys-title">Keys</h2>
+      <dl class="keys">
+        {kShortcuts.map(([key, meaning]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+      <form method="dialog" class="actions">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
 export function Shell({ children }: { children: ComponentChildren }) {
+  const { route } = useLocation();
+  useEffect(() => followKeys(route), []);
   const error = useSignal<ApiError | undefined>(undefined);
   const leave = (): void => {
     signOut().catch(
@@ -34,12 +91,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
         Skip to the content
       </a>
       <header class="top">
-        <a class="brand" href={paths.experiments}>
+        <a class="brand" href={paths.home}>
           Determinant
         </a>
-        <nav aria-label="Main">
-          <a href={paths.experiments}>Experiments</a>
-        </nav>
+        <Navigation />
         <span class="spring" />
         <Freshness />
         <span class="who">{user.value?.displayName || user.value?.username}</span>
@@ -56,6 +111,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <ErrorNote error={error.value} />
         {children}
       </main>
+      <KeyHelp />
     </>
   );
 }

@@ -1,88 +1,141 @@
-// Owns the table of an experiment's trials and choosing one of them.
+// Owns the table of an experiment's trials: order, which of them are drawn, and the way to each.
+import { paths, useQuery } from '../address';
+import { flatten, metricOf } from '../charts/search';
 import { dateTime, isEnded, metric, sorted, span } from '../format';
 import type { JsonObject, JsonValue, Trial } from '../wire';
 import { useNow } from './clock';
 import { StateBadge } from './notes';
 
+// Rows drawn at most; the rest waits behind a button.
+const kFirstRows = 200;
+
 const one = (value: JsonValue): string =>
   typeof value === 'number' ? metric(value) : typeof value === 'string' ? value : JSON.stringify(value);
 
-const hparamText = (hparams: JsonObject | null | undefined): string =>
-  Object.entries(sorted(hparams ?? {}) as JsonObject)
-    .map(([name, value]) => `${name}=${one(value)}`)
-    .join('  ');
+export const hparamText = (hparams: JsonObject | null | undefined): string =>
+  [...flatten(sorted(hparams ?? {}))].map(([name, value]) => `${name}=${one(value)}`).join('  ');
+
+type Key = 'id' | 'metric' | 'batches';
+
+function inOrder(trials: Trial[], key: Key, descending: boolean): Trial[] {
+  const value = (trial: Trial): number | undefined =>
+    key === 'id' ? trial.id : key === 'batches' ? trial.totalBatchesProcessed : metricOf(trial);
+  return [...trials].sort((a, b) => {
+    const [left, right] = [value(a), value(b)];
+    if (left === undefined || right === undefined) return left === right ? 0 : left === undefined ? 1 : -1;
+    return descending ? right - left : left - right;
+  });
+}
 
 interface Props {
   trials: Trial[];
-  chosen: number | undefined;
+  drawn: ReadonlySet<number>;
   metricName: string;
-  choose: (trialId: number) => void;
+  smallerIsBetter: boolean; // the first click on the metric's head puts the best first
+  toggle: (trialId: number) => void;
 }
 
-export function TrialTable({ trials, chosen, metricName, choose }: Props) {
-  const now = useNow(trials.some((trial) => !isEnded(trial.state)));
+function Row({ trial, now, drawn, toggle }: { trial: Trial; now: number } & Pick<Props, 'drawn' | 'toggle'>) {
+  const best = trial.searcherMetricValue;
   return (
-    <div class="table-frame table-short" tabIndex={0} role="region" aria-labelledby="trials-title">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col" class="number">
-              ID
-            </th>
-            <th scope="col">State</th>
-            <th scope="col" class="number">
-              Batches
-            </th>
-            <th scope="col" class="number">
-              Best {metricName || 'validation'}
-            </th>
-            <th scope="col" class="number">
-              Restarts
-            </th>
-            <th scope="col" class="number">
-              Checkpoints
-            </th>
-            <th scope="col">Started</th>
-            <th scope="col" class="number">
-              Duration
-            </th>
-            <th scope="col">Hyperparameters</th>
-          </tr>
-        </thead>
-        <tbody>
-          {trials.map((trial) => {
-            const best = trial.searcherMetricValue ?? trial.bestValidation?.metrics?.avgMetrics?.[metricName];
-            return (
-              <tr key={trial.id} class={trial.id === chosen ? 'chosen' : ''}>
-                <td class="number">
-                  <button
-                    type="button"
-                    class="link"
-                    aria-pressed={trial.id === chosen}
-                    aria-label={`Show trial ${trial.id}`}
-                    onClick={() => choose(trial.id)}
-                  >
-                    {trial.id}
-                  </button>
-                </td>
-                <td>
-                  <StateBadge state={trial.state} />
-                  {trial.exitReason !== '' && <div class="quiet reason">{trial.exitReason}</div>}
-                </td>
-                <td class="number">{trial.totalBatchesProcessed}</td>
-                <td class="number">
-                  {typeof best === 'number' || typeof best === 'string' ? metric(best) : ''}
-                </td>
-                <td class="number">{trial.restarts}</td>
-                <td class="number">{trial.checkpointCount}</td>
-                <td>{dateTime(trial.startTime)}</td>
-                <td class="number">{span(trial.startTime, trial.endTime, now)}</td>
-                <td class="hparams">{hparamText(trial.hparams)}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+    <tr class={drawn.has(trial.id) ? 'chosen' : ''}>
+      <td>
+        <input
+          type="checkbox"
+          aria-label={`Draw trial ${trial.id}`}
+          checked={drawn.has(trial.id)}
+          onChange={() => toggle(trial.id)}
+        />
+      </td>
+      <th scope="row" class="number narrow-head">
+        <a href={paths.trial(trial.id)}>{trial.id}</a>
+      </th>
+      <td>
+        <StateBadge state={trial.state} />
+        {trial.exitReason !== '' && <div class="quiet reason">{trial.exitReason}</div>}
+      </td>
+      <td class="number">{trial.totalBatchesProcessed.toLocaleString()}</td>
+      <td class="number">{metric(best)}</td>
+      <td class="number">{trial.restarts}</td>
+      <td class="number">{trial.checkpointCount}</td>
+      <td>{dateTime(trial.startTime)}</td>
+      <td class="number">{span(trial.startTime, trial.endTime, now)}</td>
+      <td class="hparams">{hparamText(trial.hparams)}</td>
+    </tr>
+  );
+}
+
+// The order after a click on a head: its own first direction, the other one, that of ids.
+export function nextOrder(order: string, name: Key, first: string): string {
+  const other = first.startsWith('-') ? name : `-${name}`;
+  if (order === first || (order === '' && name === 'id')) return other;
+  return order === other || name === 'id' ? '' : first;
+}
+
+export function TrialTable({ trials, drawn, metricName, smallerIsBetter, toggle }: Props) {
+  const now = useNow(trials.some((trial) => !isEnded(trial.state)));
+  const { query, setQuery } = useQuery();
+  const text = query.order ?? '';
+  const key = (['metric', 'batches'] as const).find((name) => name === text.replace(/^-/, '')) ?? 'id';
+  const descending = text.startsWith('-');
+  const all = query.all === '1';
+  const rows = inOrder(trials, key, descending).slice(0, all ? undefined : kFirstRows);
+  const head = (name: Key, title: string) => (
+    <th
+      scope="col"
+      class="number"
+      aria-sort={name === key ? (descending ? 'descending' : 'ascending') : undefined}
+    >
+      <button
+        type="button"
+        class="sort"
+        onClick={() =>
+          setQuery({ order: nextOrder(text, name, name === 'metric' && !smallerIsBetter ? '-metric' : name) })
+        }
+      >
+        {title}
+        {name === key && <span aria-hidden="true">{descending ? ' ↓' : ' ↑'}</span>}
+      </button>
+    </th>
+  );
+  return (
+    <>
+      <div class="table-frame table-short" tabIndex={0} role="region" aria-labelledby="trials-title">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">
+                <span class="hidden">Drawn</span>
+              </th>
+              {head('id', 'ID')}
+              <th scope="col">State</th>
+              {head('batches', 'Batches')}
+              {head('metric', `Best ${metricName || 'validation'}`)}
+              <th scope="col" class="number">
+                Restarts
+              </th>
+              <th scope="col" class="number">
+                Checkpoints
+              </th>
+              <th scope="col">Started</th>
+              <th scope="col" class="number">
+                Duration
+              </th>
+              <th scope="col">Hyperparameters</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((trial) => (
+              <Row key={trial.id} trial={trial} now={now} drawn={drawn} toggle={toggle} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length < trials.length && (
+        <button type="button" onClick={() => setQuery({ all: '1' })}>
+          Show all {trials.length} trials
+        </button>
+      )}
+    </>
   );
 }

@@ -1,53 +1,37 @@
-// Owns the view of one experiment: its state and what steers it, its trials, the charts and the log of the
-// chosen trial.
+// Owns the view of one experiment: its state and what steers it, then a tab each for curves, hyperparameters, the
+// search over time, code, configuration and log.
 import * as api from '../api';
-import { TrialMetrics } from '../charts/TrialMetrics';
+import { HyperparameterViews } from '../charts/HyperparameterViews';
+import { Metrics } from '../charts/Metrics';
+import { ranks } from '../charts/search';
+import { SearchView } from '../charts/SearchView';
 import { Actions } from '../components/Actions';
 import { useNow } from '../components/clock';
+import { CodeView } from '../components/CodeView';
 import { LogView } from '../components/LogView';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
+import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { TrialTable } from '../components/TrialTable';
 import { bytes, dateTime, isEnded, metric, sorted, span } from '../format';
 import { useLive } from '../live';
-import { useQuery, useTitle } from '../address';
-import type { Experiment } from '../wire';
+import { paths, useQuery, useTitle } from '../address';
+import type { Experiment, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
-function Facts({ one }: { one: Experiment }) {
-  const now = useNow(!isEnded(one.state));
-  const facts: [string, string][] = [
-    ['Started', dateTime(one.startTime)],
-    ['Elapsed', span(one.startTime, one.endTime, now)],
-    ['User', one.username],
-    ['Searcher', one.searcherType],
-    [`Best ${one.searcherMetric || 'metric'}`, metric(one.bestTrialSearcherMetric)],
-    ['Pool', one.resourcePool],
-    [
-      'Checkpoints',
-      one.checkpointCount > 0 ? `${one.checkpointCount} (${bytes(Number(one.checkpointSize))})` : '',
-    ],
-    ['Labels', one.labels.join(', ')],
-  ];
-  return (
-    <dl class="facts">
-      {facts
-        .filter(([, value]) => value !== '')
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
-  );
-}
+const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Code', 'Configuration'] as const;
+// Without a choice in the address so many trials are drawn, the best first.
+const kDrawn = 8;
+const kMostDrawn = 100;
 
 function Head({ one }: { one: Experiment }) {
+  const now = useNow(!isEnded(one.state));
   return (
     <>
       <div class="page-head">
         <div>
-          <p class="quiet">Experiment {one.id}</p>
+          <p class="quiet">
+            <a href={paths.experiments}>Experiments</a> / {one.id}
+          </p>
           <h1>{one.name || `Experiment ${one.id}`}</h1>
           {one.description !== '' && <p>{one.description}</p>}
         </div>
@@ -57,31 +41,123 @@ function Head({ one }: { one: Experiment }) {
         <StateBadge state={one.state} />
         {one.progress != null && <Progress value={one.progress} label="Progress" />}
       </div>
-      <Facts one={one} />
+      <Facts
+        facts={[
+          ['Started', dateTime(one.startTime)],
+          ['Elapsed', span(one.startTime, one.endTime, now)],
+          ['User', one.username],
+          ['Searcher', one.searcherType],
+          [`Best ${one.searcherMetric || 'metric'}`, metric(one.bestTrialSearcherMetric)],
+          ['Best trial', one.bestTrialId ? <a href={paths.trial(one.bestTrialId)}>{one.bestTrialId}</a> : ''],
+          ['Pool', one.resourcePool],
+          [
+            'Checkpoints',
+            one.checkpointCount > 0 ? `${one.checkpointCount} (${bytes(Number(one.checkpointSize))})` : '',
+          ],
+          ['Forked from', one.forkedFrom ? <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a> : ''],
+          ['Labels', one.labels.join(', ')],
+        ]}
+      />
     </>
   );
 }
 
 function Config({ one }: { one: Experiment }) {
   return (
-    <details class="config">
-      <summary>Configuration</summary>
-      <div class="two">
-        <figure>
-          <figcaption>As submitted</figcaption>
-          <pre tabIndex={0}>{one.originalConfig}</pre>
-        </figure>
-        <figure>
-          <figcaption>As resolved</figcaption>
-          <pre tabIndex={0}>{JSON.stringify(sorted(one.config ?? null), null, 2)}</pre>
-        </figure>
-      </div>
-    </details>
+    <div class="config two">
+      <figure>
+        <figcaption>As submitted</figcaption>
+        <pre tabIndex={0}>{one.originalConfig}</pre>
+      </figure>
+      <figure>
+        <figcaption>As resolved</figcaption>
+        <pre tabIndex={0}>{JSON.stringify(sorted(one.config ?? null), null, 2)}</pre>
+      </figure>
+    </div>
+  );
+}
+
+const smallerIsBetter = (one: Experiment): boolean => {
+  const searcher = one.config?.searcher;
+  return !(searcher && typeof searcher === 'object' && !Array.isArray(searcher) && searcher.smaller_is_better === false);
+};
+
+function drawnTrials(one: Experiment, trials: Trial[], text: string | undefined): Trial[] {
+  if (text !== undefined) {
+    const wanted = new Set(text.split(',').map(Number));
+    return trials.filter((trial) => wanted.has(trial.id)).slice(0, kMostDrawn);
+  }
+  const rank = ranks(trials, smallerIsBetter(one));
+  return [...trials].sort((a, b) => (rank.get(a.id) ?? 2) - (rank.get(b.id) ?? 2)).slice(0, kDrawn);
+}
+
+function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
+  const { query, setQuery } = useQuery();
+  const drawn = drawnTrials(one, trials, query.trials);
+  const ids = new Set(drawn.map((trial) => trial.id));
+  const toggle = (id: number): void => {
+    if (!ids.delete(id)) ids.add(id);
+    setQuery({ trials: ids.size === 0 ? '0' : [...ids].sort((a, b) => a - b).join(',') });
+  };
+  return (
+    <>
+      <section aria-labelledby="trials-title">
+        <div class="section-head">
+          <h2 id="trials-title">Trials</h2>
+          <span class="quiet">
+            {trials.length} in all, {drawn.length} drawn
+          </span>
+        </div>
+        {trials.length === 0 ? (
+          <p class="quiet">No trials yet.</p>
+        ) : (
+          <TrialTable
+            trials={trials}
+            drawn={ids}
+            metricName={one.searcherMetric}
+            smallerIsBetter={smallerIsBetter(one)}
+            toggle={toggle}
+          />
+        )}
+      </section>
+      {drawn.length > 0 && (
+        <Metrics
+          trials={[...drawn].sort((a, b) => a.id - b.id)}
+          ended={drawn.every((trial) => isEnded(trial.state))}
+        />
+      )}
+    </>
+  );
+}
+
+function Log({ one, trials }: { one: Experiment; trials: Trial[] }) {
+  const { query, setQuery } = useQuery();
+  const chosen =
+    trials.find((trial) => trial.id === Number(query.trial)) ??
+    trials.find((trial) => trial.id === one.bestTrialId) ??
+    trials[0];
+  if (!chosen) return <p class="quiet">No trials yet.</p>;
+  return (
+    <>
+      {trials.length > 1 && (
+        <label class="check">
+          Trial{' '}
+          <select value={chosen.id} onChange={(e) => setQuery({ trial: e.currentTarget.value, line: '' })}>
+            {trials.map((trial) => (
+              <option key={trial.id} value={trial.id}>
+                {trial.id}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <LogView trialId={chosen.id} taskId={chosen.taskId} />
+    </>
   );
 }
 
 export function ExperimentPage({ id }: { id: number }) {
-  const { query, setQuery } = useQuery();
+  const { query } = useQuery();
   const experiment = useLive(
     `experiment ${id}`,
     (signal) => api.experiment(id, signal),
@@ -93,7 +169,7 @@ export function ExperimentPage({ id }: { id: number }) {
     `trials ${id}`,
     (signal) => api.trials(id, signal),
     (change) => change === 'everything' || (change.experimentId === id && change.kind !== 'logs'),
-    500,
+    1000,
   );
   const one = experiment.data;
   useTitle(one ? `${one.name} (${id})` : `Experiment ${id}`);
@@ -106,34 +182,31 @@ export function ExperimentPage({ id }: { id: number }) {
     );
   }
   const list = trials.data ?? [];
-  const wanted = Number(query.trial);
-  const chosen =
-    list.find((trial) => trial.id === wanted) ??
-    list.find((trial) => trial.id === one.bestTrialId) ??
-    list[0];
+  const tab = currentTab(kTabs, query.tab);
   return (
     <>
       <Head one={one} />
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
-      <Config one={one} />
-      <section aria-labelledby="trials-title">
-        <div class="section-head">
-          <h2 id="trials-title">Trials</h2>
-        </div>
-        {trials.data && list.length === 0 && <p class="quiet">No trials yet.</p>}
-        {list.length > 0 && (
-          <TrialTable
-            trials={list}
-            chosen={chosen?.id}
-            metricName={one.searcherMetric}
-            choose={(trial) => setQuery({ trial: String(trial) })}
-          />
-        )}
-      </section>
-      {chosen && (
-        <TrialMetrics key={`metrics ${chosen.id}`} trialId={chosen.id} ended={isEnded(chosen.state)} />
+      <Tabs names={kTabs} current={tab} />
+      {tab === 'Metrics' && trials.data && <Curves one={one} trials={list} />}
+      {tab === 'Log' && trials.data && <Log one={one} trials={list} />}
+      {tab === 'Hyperparameters' && (
+        <HyperparameterViews
+          trials={list}
+          metricName={one.searcherMetric}
+          smallerIsBetter={smallerIsBetter(one)}
+        />
       )}
-      {chosen && <LogView key={`log ${chosen.id}`} trialId={chosen.id} taskId={chosen.taskId} />}
+      {tab === 'Search' && trials.data && (
+        <SearchView
+          experimentId={id}
+          trials={list}
+          startTime={one.startTime}
+          smallerIsBetter={smallerIsBetter(one)}
+        />
+      )}
+      {tab === 'Code' && <CodeView experimentId={id} />}
+      {tab === 'Configuration' && <Config one={one} />}
     </>
   );
 }

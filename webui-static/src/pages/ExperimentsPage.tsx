@@ -1,126 +1,74 @@
-// Owns the list of experiments, newest first, live.
+// Owns the list of experiments: what is shown is in the address, rows come as the reader scrolls, live.
+import { useSignal } from '@preact/signals';
 import * as api from '../api';
-import { useNow } from '../components/clock';
-import { ErrorNote, Progress, StateBadge } from '../components/notes';
-import { dateTime, isEnded, span } from '../format';
-import { useLive } from '../live';
-import { paths, useQuery, useTitle } from '../address';
-import type { Experiment, Pagination } from '../wire';
+import { useQuery, useTitle } from '../address';
+import { available, column, type Column } from '../columns';
+import { BulkActions } from '../components/BulkActions';
+import { ExperimentTable } from '../components/ExperimentTable';
+import { ErrorNote } from '../components/notes';
+import { ViewTools } from '../components/ViewTools';
+import { usePaged } from '../paged';
+import { nextSorts, readView, toSearch, writeView, type View } from '../view';
+import type { FoundExperiment } from '../wire';
 
-const kPageSize = 100;
-
-function Row({ one, now }: { one: Experiment; now: number }) {
-  return (
-    <tr>
-      <td class="number">{one.id}</td>
-      <th scope="row">
-        <a href={paths.experiment(one.id)}>{one.name || `Experiment ${one.id}`}</a>
-      </th>
-      <td>
-        <StateBadge state={one.state} />
-      </td>
-      <td>
-        {one.progress != null && <Progress value={one.progress} label={`Progress of experiment ${one.id}`} />}
-      </td>
-      <td>{dateTime(one.startTime)}</td>
-      <td class="number">{span(one.startTime, one.endTime, now)}</td>
-      <td class="number">{one.numTrials}</td>
-      <td>{one.username}</td>
-    </tr>
-  );
-}
-
-const Empty = () => (
+export const FirstExperiment = () => (
   <div class="empty">
     <h1>No experiments yet</h1>
     <p>Create the first one from a directory with a trial and its configuration:</p>
-    <pre>
+    <pre tabIndex={0}>
       <code>det experiment create const.yaml .</code>
     </pre>
     <p class="quiet">It appears here at once.</p>
   </div>
 );
 
-function Pages({
-  page,
-  pagination,
-  go,
-}: {
-  page: number;
-  pagination: Pagination;
-  go: (page: number) => void;
-}) {
-  const last = Math.max(1, Math.ceil(pagination.total / kPageSize));
-  if (last === 1 && page === 1) return null;
-  return (
-    <nav class="pages" aria-label="Pages">
-      <button type="button" disabled={page <= 1} onClick={() => go(page - 1)}>
-        Newer
-      </button>
-      <span>
-        Page {page} of {last}
-      </span>
-      <button type="button" disabled={page >= last} onClick={() => go(page + 1)}>
-        Older
-      </button>
-    </nav>
-  );
-}
-
 export function ExperimentsPage() {
   useTitle('Experiments');
   const { query, setQuery } = useQuery();
-  const page = Math.max(1, Math.floor(Number(query.page ?? '1')) || 1);
-  const live = useLive(
-    `experiments ${page}`,
-    (signal) => api.experiments((page - 1) * kPageSize, kPageSize, signal),
+  const view = readView(query);
+  const search = toSearch(view);
+  const list = usePaged<FoundExperiment>(
+    `experiments ${JSON.stringify(search)}`,
+    async (offset, limit, signal) => {
+      const answer = await api.searchExperiments(search, offset, limit, signal);
+      return { rows: answer.experiments, total: answer.pagination.total };
+    },
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
   );
-  const list = live.data?.experiments ?? [];
-  const now = useNow(list.some((one) => !isEnded(one.state)));
-  if (!live.data) {
-    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
-  }
-  if (live.data.pagination.total === 0 && list.length === 0) return <Empty />;
+  const chosen = useSignal<ReadonlyMap<number, FoundExperiment>>(new Map());
+  const change = (part: Partial<View>): void => setQuery(writeView(part));
+  const narrowed = search.text !== '' || search.filter !== '';
+  if (list.total === 0 && !narrowed && !list.error) return <FirstExperiment />;
+  const columns = view.columns.map(column).filter((one): one is Column => one !== undefined);
   return (
     <>
       <div class="section-head">
         <h1>Experiments</h1>
-        <span class="quiet">{live.data.pagination.total.toLocaleString()} in all</span>
+        <span class="quiet" role="status">
+          {list.total === undefined
+            ? 'Loading…'
+            : `${list.total.toLocaleString()} ${narrowed ? 'found' : 'in all'}`}
+        </span>
       </div>
-      <ErrorNote error={live.error} retry={live.reload} />
-      <div class="table-frame">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col" class="number">
-                ID
-              </th>
-              <th scope="col">Name</th>
-              <th scope="col">State</th>
-              <th scope="col">Progress</th>
-              <th scope="col">Started</th>
-              <th scope="col" class="number">
-                Duration
-              </th>
-              <th scope="col" class="number">
-                Trials
-              </th>
-              <th scope="col">User</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((one) => (
-              <Row key={one.id} one={one} now={now} />
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <Pages
-        page={page}
-        pagination={live.data.pagination}
-        go={(next) => setQuery({ page: next === 1 ? '' : String(next) })}
-      />
+      <ViewTools view={view} names={available(list.loaded())} change={change} />
+      <ErrorNote error={list.error} retry={list.reload} />
+      <BulkActions chosen={chosen} />
+      {list.total === 0 && narrowed ? (
+        <div class="empty">
+          <p>No experiment is like that.</p>
+          <button type="button" onClick={() => change({ text: '', state: '', conditions: [], any: false })}>
+            Show all
+          </button>
+        </div>
+      ) : (
+        <ExperimentTable
+          list={list}
+          columns={columns}
+          sorts={view.sorts}
+          chosen={chosen}
+          sort={(key, add) => change({ sorts: nextSorts(view.sorts, key, add) })}
+        />
+      )}
     </>
   );
 }

@@ -1,0 +1,36 @@
+// Owns the call of AllocationService.
+#include "master/api/allocation.h"
+
+#include "master/api/convert.h"
+#include "master/db/queries_allocation.h"
+#include "master/db/queries_trial.h"
+
+namespace det::api {
+
+grpc::ServerUnaryReactor* AllocationService::GetTrialAllocations(grpc::CallbackServerContext* call,
+                                                                 const v1::GetTrialAllocationsRequest* request,
+                                                                 v1::GetTrialAllocationsResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const TrialId id(request->trial_id());
+    TRY(db::get_trial(context_.pool, id));
+    TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, id));
+    for (const db::AllocationRow& row : rows) {
+      v1::TrialAllocation* out = response->add_allocations();
+      out->set_id(row.id.value);
+      out->set_run(static_cast<int>(row.run));
+      out->set_state(row.state);
+      out->set_agent_id(row.agent.value);
+      for (const std::int64_t slot : row.slots) out->add_slots(static_cast<int>(slot));
+      out->set_resource_pool(row.pool);
+      to_proto(row.started, out->mutable_start_time());
+      if (row.ended) to_proto(*row.ended, out->mutable_end_time());
+      out->set_exit_kind(row.exit_kind.value_or(""));
+      if (row.exit_code) out->mutable_exit_code()->set_value(static_cast<int>(*row.exit_code));
+      out->set_exit_message(row.exit_message.value_or(""));
+    }
+    return {};
+  };
+  return unary(context_, call, "/det.v1.AllocationService/GetTrialAllocations", body);
+}
+
+}  // namespace det::api

@@ -1,0 +1,116 @@
+// Owns the tests of looking through experiments: what a search means in SQL, and what it finds.
+#include <catch2/catch.hpp>
+
+#include "master/db/queries_allocation.h"
+#include "master/db/queries_search.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+std::string field(const std::string& column, const std::string& op, const std::string& value) {
+  return R"({"kind":"field","columnName":")" + column + R"(","operator":")" + op + R"(","value":)" + value + "}";
+}
+std::string group(const std::string& conjunction, const std::string& children) {
+  return R"({"filterGroup":{"kind":"group","conjunction":")" + conjunction + R"(","children":[)" + children + "]}}";
+}
+std::string refusal(const db::ExperimentSearch& search) {
+  const auto sql = db::search_sql(search);
+  REQUIRE_FALSE(sql);
+  CHECK(sql.error().code == Code::kInvalidArgument);
+  return sql.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a search names every column, operator and direction it does not know at once") {
+  const std::string message =
+      refusal({.filter = group("and", field("bogus", "=", "1") + "," + field("name", "like", "1")),
+               .sort = "other=asc,name=sideways"});
+  for (const char* part : {"bogus", "like", "other", "sideways"}) CHECK_THAT(message, Catch::Contains(part));
+}
+
+TEST_CASE("what is no filter is refused") {
+  for (const char* filter : {"[]", "{", "7", R"({"filterGroup":{"kind":7}})", R"({"filterGroup":[]})"})
+    CHECK_FALSE(db::search_sql({.filter = filter}));
+  std::string deep = field("id", "=", "1");
+  for (int i = 0; i < 9; ++i) deep = R"({"kind":"group","children":[)" + deep + "]}";
+  CHECK_FALSE(db::search_sql({.filter = R"({"filterGroup":)" + deep + "}"}));
+}
+
+TEST_CASE("nothing that a search says becomes SQL text") {
+  const auto sql = db::search_sql({.text = "'; DROP TABLE users; --",
+                                   .filter = group("or", field("hp.x'y", "contains", R"("a' OR true")")),
+                                   .sort = "hp.o'clock=desc"});
+  REQUIRE(sql);
+  for (const char* part : {"DROP", "x'y", "a' OR", "o'clock"}) {
+    CHECK_THAT(sql->page, !Catch::Contains(part));
+    CHECK_THAT(sql->count, !Catch::Contains(part));
+  }
+  CHECK(sql->params.size() == 4);
+}
+
+TEST_CASE("counting reads no table that only the order needs") {
+  const auto sql = db::search_sql({.sort = "hp.lr=asc"});
+  REQUIRE(sql);
+  CHECK_THAT(sql->page, Catch::Contains("best.hparams"));
+  CHECK_THAT(sql->count, !Catch::Contains("best"));
+}
+
+TEST_CASE("a state is found by the name under which it is shown") {
+  const auto sql = db::search_sql({.filter = group("and", field("state", "=", R"("STATE_QUEUED")"))});
+  REQUIRE(sql);
+  const auto view = sql->params.view();
+  REQUIRE(view.values.size() == 1);
+  CHECK(std::string(view.values[0], static_cast<std::size_t>(view.lengths[0])) == "ACTIVE");
+}
+
+TEST_CASE("experiments are found by text, label, hyperparameter and metric, in any order") {
+  Database database;
+  RunningStore store(open_store(database));
+  db::Pool pool(database.connect());
+  core::Trial small = plain_trial(1), large = plain_trial(2);
+  small.hparams = R"({"opt":{"lr":0.01},"act":"relu"})";
+  small.best_metric = 0.5;
+  large.experiment = ExperimentId(2);
+  large.hparams = R"({"opt":{"lr":0.5},"act":"gelu"})";
+  core::Allocation first = {.id = AllocationId("a.1"), .trial = TrialId(1), .run = 1};
+  first.state = core::AllocationState::kTerminated;
+  first.ended = WallTime{9};
+  store.write({core::PutExperiment{plain_experiment(1), true}, core::PutExperiment{plain_experiment(2), true},
+               core::PutTrial{small}, core::PutTrial{large}, core::PutAllocation{first},
+               core::InsertValidation{TrialId(1), 1, 100, R"({"accuracy":0.5})", 0.5, WallTime{1}}});
+  const auto found = [&](const db::ExperimentSearch& search) {
+    const auto page = db::search_experiments(pool, search);
+    if (!page) FAIL(page.error().message);
+    std::vector<std::int64_t> ids;
+    for (const auto& one : page->rows) ids.push_back(one.row.id.value);
+    CHECK(page->total == static_cast<std::int64_t>(ids.size()));
+    return ids;
+  };
+  using Ids = std::vector<std::int64_t>;
+  CHECK(found({}) == Ids{2, 1});
+  CHECK(found({.text = "MNIST", .sort = "id=asc"}) == Ids{1, 2});
+  CHECK(found({.text = "two WORDS"}) == Ids{2, 1});
+  CHECK(found({.text = "2"}) == Ids{2});
+  CHECK(found({.filter = group("and", field("tags", "=", R"("blue")"))}) == Ids{2, 1});
+  CHECK(found({.filter = group("and", field("hp.opt.lr", "<", "0.1"))}) == Ids{1});
+  CHECK(found({.filter = group("or", field("hp.act", "=", R"("gelu")") + "," + field("id", "=", "1"))}) == Ids{2, 1});
+  CHECK(found({.filter = group("and", field("validation.accuracy", ">=", "0.5"))}) == Ids{1});
+  CHECK(found({.filter = group("and", field("searcherMetricsVal", "isEmpty", "0"))}) == Ids{2});
+  CHECK(found({.filter = group("and", field("state", "=", R"(["STATE_RUNNING"])"))}) == Ids{2, 1});
+  CHECK(found({.sort = "hp.opt.lr=desc"}) == Ids{2, 1});
+  CHECK(found({.sort = "hp.opt.lr=asc"}) == Ids{1, 2});
+  const auto page = db::search_experiments(pool, {.window = {.offset = 1, .limit = 1}});
+  REQUIRE(page);
+  CHECK((page->total == 2 && page->rows.size() == 1 && page->start == 1));
+  CHECK(page->rows[0].best_validation == R"({"accuracy":0.5})");
+
+  const auto attempts = db::list_allocations(pool, TrialId(1));
+  REQUIRE(attempts);
+  REQUIRE(attempts->size() == 1);
+  CHECK((attempts->front().id == AllocationId("a.1") && attempts->front().state == "TERMINATED"));
+}
+
+}  // namespace det::test

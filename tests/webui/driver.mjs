@@ -1,0 +1,197 @@
+// Owns what the browser tests share: Debian's chromium, one page, sentences that are checked in turn, and looking at a
+// page as those do who cannot see it well.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Cluster } from './cluster.mjs';
+
+export const here = path.dirname(fileURLToPath(import.meta.url));
+const argumentsLeft = process.argv.slice(2);
+const shotsAt = argumentsLeft.indexOf('--shots');
+const shots = shotsAt < 0 ? undefined : argumentsLeft.splice(shotsAt, 2)[1];
+export const build = path.resolve(argumentsLeft[0] ?? path.join(here, '../../build/release'));
+// CTest's sign for "skipped".
+const kSkipped = 77;
+if (!existsSync(path.join(build, 'share/det/webui/index.html'))) {
+  console.log('skipped: this build has no web UI\n0 passed, 0 failed');
+  process.exit(kSkipped);
+}
+const { chromium } = createRequire(path.join(build, 'webui/package.json'))('playwright-core');
+
+let passed = 0;
+let failed = 0;
+export const cluster = new Cluster(build);
+let browser;
+export let page;
+export const requests = [];
+export const complaints = [];
+
+// One sentence of what the page does. The sentences build on each other, so the first that fails ends the
+// test.
+async function check(sentence, work) {
+  const start = performance.now();
+  await work();
+  passed++;
+  console.log(`ok: ${sentence} (${Math.round(performance.now() - start)} ms)`);
+}
+async function checks(list) {
+  for (const [at, [sentence, work]] of list.entries()) {
+    try {
+      await check(sentence, work);
+    } catch (error) {
+      failed++;
+      console.log(`FAILED: ${sentence}\n${error.stack ?? error}`);
+      if (page)
+        console.log(`--- the page at ${page.url()} says:\n${(await page.innerText('body')).slice(0, 3000)}`);
+      await shot('failed');
+      if (at + 1 < list.length) console.log(`not reached: ${list.length - at - 1} more`);
+      return;
+    }
+  }
+}
+
+export const until = (what, argument) => page.waitForFunction(what, argument, { timeout: 20000 });
+export const untilText = (text) => page.getByText(text).first().waitFor({ timeout: 20000 });
+export async function shot(name) {
+  if (!shots || !page) return;
+  mkdirSync(shots, { recursive: true });
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    await page.screenshot({ path: path.join(shots, `${name}-${colorScheme}.png`), fullPage: true });
+  }
+  await page.emulateMedia({ colorScheme: null });
+}
+
+export async function signIn(password) {
+  await page.getByLabel('User name').fill('admin');
+  await page.getByLabel('Password').fill(password);
+  await page.keyboard.press('Enter');
+}
+
+async function openBrowser() {
+  browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+  page = await (await browser.newContext({ viewport: { width: 1300, height: 900 } })).newPage();
+  page.on('request', (request) => requests.push(request));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (/Content Security Policy/i.test(message.text())) complaints.push(message.text());
+  });
+}
+
+// Every control has a name, every field a label, every table a head: what a screen reader leans on.
+export const unnamed = () =>
+  page.evaluate(() =>
+    [...document.querySelectorAll('button, a[href], input, select, textarea, [role="log"], [role="region"], figure, progress, nav')]
+      .filter((element) => !element.closest('dialog:not([open])'))
+      .filter(
+        (element) =>
+          !(element.getAttribute('aria-label') || element.textContent.trim() || element.labels?.length),
+      )
+      .map((element) => element.outerHTML),
+  );
+
+// Pixels of a chart that are neither clear nor the color of its grid: something was drawn.
+export const drawnPixels = (panel) =>
+  page.$eval(`figure[data-panel="${panel}"] canvas`, (canvas) => {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    let colored = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      const [r, g, b, a] = data.slice(at, at + 4);
+      if (a > 0 && Math.max(r, g, b) - Math.min(r, g, b) > 60) colored++;
+    }
+    return colored;
+  });
+
+// Text in sight whose contrast with what lies behind it is below WCAG 2.1's 4.5 (3 for large text).
+const faint = () =>
+  page.evaluate(() => {
+    const canvas = document.createElement('canvas');
+    canvas.width = canvas.height = 1;
+    const ink = canvas.getContext('2d', { willReadFrequently: true });
+    const rgba = (color) => {
+      ink.clearRect(0, 0, 1, 1);
+      ink.fillStyle = color;
+      ink.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = ink.getImageData(0, 0, 1, 1).data;
+      return { r, g, b, a: a / 255 };
+    };
+    const over = (top, below) => ({
+      r: top.r * top.a + below.r * (1 - top.a),
+      g: top.g * top.a + below.g * (1 - top.a),
+      b: top.b * top.a + below.b * (1 - top.a),
+      a: 1,
+    });
+    const light = ({ r, g, b }) => {
+      const part = (c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+      return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+    };
+    const behind = (element) => {
+      const layers = [];
+      for (let at = element; at; at = at.parentElement) layers.push(rgba(getComputedStyle(at).backgroundColor));
+      return layers.reverse().reduce((below, layer) => over(layer, below), { r: 255, g: 255, b: 255, a: 1 });
+    };
+    const bad = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const element = node.parentElement;
+      if (!node.textContent.trim() || !element.checkVisibility() || element.closest('button:disabled')) continue;
+      if (element.closest('.hidden, .skip, svg, script, style, option')) continue;
+      const style = getComputedStyle(element);
+      const back = behind(element);
+      const [a, b] = [light(over(rgba(style.color), back)), light(back)].sort((x, y) => y - x);
+      const ratio = (a + 0.05) / (b + 0.05);
+      const size = parseFloat(style.fontSize);
+      const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+      if (ratio < (large ? 3 : 4.5)) bad.push(`${ratio.toFixed(2)} ${node.textContent.trim().slice(0, 40)}`);
+    }
+    return [...new Set(bad)];
+  });
+
+// The page is usable without seeing it well: names, contrast in light and in dark, no text cut off to the side.
+export async function audit(name) {
+  assert.deepEqual(await unnamed(), []);
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await faint(), [], `${name} in ${colorScheme}`);
+  }
+  await page.emulateMedia({ colorScheme: null });
+  await shot(name);
+}
+
+// Starts a cluster and a browser, checks the sentences, ends everything, says how many held.
+export async function run(sentences) {
+  try {
+    await cluster.startMaster();
+    cluster.startAgent();
+    await cluster.det([
+      'user',
+      'login',
+      'admin',
+      '--password-file',
+      path.join(cluster.directory, 'master/admin-password'),
+    ]);
+    await openBrowser();
+    await checks(sentences);
+  } catch (error) {
+    failed++;
+    console.log(`FAILED: the cluster starts\n${error.stack ?? error}`);
+  } finally {
+    await browser?.close();
+    await cluster.stop(failed > 0);
+  }
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exitCode = failed === 0 ? 0 : 1;
+}

@@ -1,0 +1,389 @@
+// Owns the test of the web UI at size: a list of 100,000 experiments, a search of 64 trials, a series of a million
+// points, all put into the database of a real master; and what is done to many experiments at once.
+// Usage: node scale_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`; prints its figures.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } from './driver.mjs';
+
+const kMany = 100_000;
+const kFirst = 1001; // ids of what is made up; real ones come before
+const kSearch = 900_000;
+const kTrials = 64;
+const kLongTrial = 800_000;
+const kPoints = 1_000_000;
+
+const kConfig = `name: real NUMBER
+entrypoint: ${process.execPath} script_trial.mjs
+hyperparameters: {learning_rate: 0.1}
+searcher: {name: single, metric: accuracy, smaller_is_better: false, max_length: {batches: 1000000}}
+resources: {slots_per_trial: 1}
+max_restarts: 0
+checkpoint_storage: {type: shared_fs, host_path: HOST_PATH}
+`;
+
+function sql(text) {
+  const socket = path.join(cluster.directory, 'master/postgres/socket');
+  return execFileSync('psql', ['-qAt', '-v', 'ON_ERROR_STOP=1', '-h', socket, '-U', 'det', '-c', text, 'det'], {
+    encoding: 'utf8',
+  }).trim();
+}
+
+// A copy of the first experiment's row, or of its trial's, with other values in some columns.
+function copies(table, values, from) {
+  const columns = sql(
+    `SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
+     WHERE table_name = '${table}'`,
+  ).split(',');
+  const parts = columns.map((name) => values[name] ?? `r.${name}`);
+  return `INSERT INTO ${table} (${columns}) SELECT ${parts} FROM ${table} r, ${from} WHERE r.id = 1;`;
+}
+
+const experiments = () =>
+  copies(
+    'experiments',
+    {
+      id: `${kFirst} + n`,
+      request_id: `''`,
+      job_id: `'job-' || n`,
+      name: `'model ' || n % 977 || ' run ' || n`,
+      description: `CASE WHEN n % 1000 = 0 THEN 'the thousandth' ELSE '' END`,
+      labels: `CASE WHEN n % 5000 = 0 THEN ARRAY['rare'] ELSE ARRAY['common'] END`,
+      state: `(ARRAY['COMPLETED','COMPLETED','COMPLETED','ERROR','CANCELED'])[1 + n % 5]`,
+      submitted: `now() - n * interval '1 minute'`,
+      ended: `now() - n * interval '1 minute' + interval '40 seconds'`,
+      progress: '1',
+    },
+    `generate_series(0, ${kMany - 1}) n`,
+  ) +
+  copies(
+    'trials',
+    {
+      id: `${kFirst} + n`,
+      experiment_id: `${kFirst} + n`,
+      request_id: `'t' || n`,
+      task_id: `'task-' || n`,
+      hparams: `json_build_object('learning_rate', 1.0 / (1 + n % 1000), 'width', n % 7)`,
+      state: `'COMPLETED'`,
+      best_metric: `(n % 100) / 100.0`,
+      ended: 'now()',
+    },
+    `generate_series(0, ${kMany - 1}) n`,
+  );
+
+// A search whose trials end at 100, 400 and 1600 batches, a quarter of them going on each time.
+const search = () => {
+  const length = 'CASE WHEN n % 16 = 0 THEN 1600 WHEN n % 4 = 0 THEN 400 ELSE 100 END';
+  return (
+    copies(
+      'experiments',
+      {
+        id: `${kSearch}`,
+        request_id: `''`,
+        name: `'a search'`,
+        state: `'COMPLETED'`,
+        searcher_name: `'adaptive_asha'`,
+        submitted: `now() - interval '1 hour'`,
+        ended: 'now()',
+      },
+      'generate_series(1, 1) n',
+    ) +
+    copies(
+      'trials',
+      {
+        id: `${kSearch} + n`,
+        experiment_id: `${kSearch}`,
+        request_id: `'s' || n`,
+        task_id: `'search-' || n`,
+        hparams: `json_build_object('lr', 10 ^ (-4.0 * n / ${kTrials}), 'width', 8 * (1 + n % 5), 'act',
+          (ARRAY['relu','gelu','tanh'])[1 + n % 3])`,
+        state: `'COMPLETED'`,
+        steps_completed: length,
+        best_metric: `0.5 + n % 16 / 40.0`,
+        started: `now() - interval '1 hour' + n * interval '30 seconds'`,
+        ended: 'now()',
+      },
+      `generate_series(0, ${kTrials - 1}) n`,
+    ) +
+    `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics, searcher_metric)
+     SELECT ${kSearch} + n, 1, g, s, now() - interval '1 hour' + n * interval '30 seconds' + s * interval '1 second',
+       json_build_object('loss', 2.0 / (1 + s / 200.0) + n / 100.0, 'accuracy', 0.5 + n % 16 / 40.0 - 10.0 / s),
+       CASE WHEN g = 'validation' THEN 0.5 + n % 16 / 40.0 END
+     FROM generate_series(0, ${kTrials - 1}) n, generate_series(100, 1600, 100) s, unnest(ARRAY['training', 'validation']) g
+     WHERE s <= ${length};`
+  );
+};
+
+const longTrial = () =>
+  copies(
+    'trials',
+    { id: `${kLongTrial}`, request_id: `'long'`, task_id: `'long'`, state: `'COMPLETED'`, ended: 'now()' },
+    'generate_series(1, 1) n',
+  ) +
+  `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)
+   SELECT ${kLongTrial}, 1, 'training', n, now() - interval '1 day' + n * interval '50 milliseconds',
+     json_build_object('loss', CASE WHEN n = 654321 THEN 77 ELSE 2.0 / (1 + n / 50000.0) + sin(n) / 20 END)
+   FROM generate_series(1, ${kPoints}) n;`;
+
+// Milliseconds and bytes of an answer, the fastest of some.
+async function timed(ask) {
+  let best;
+  for (let i = 0; i < 5; i++) {
+    const start = performance.now();
+    const response = await ask();
+    const body = await response.body();
+    assert.equal(response.status(), 200, body.toString().slice(0, 500));
+    const own = { ms: performance.now() - start, bytes: body.length, json: () => JSON.parse(body.toString()) };
+    if (!best || own.ms < best.ms) best = own;
+  }
+  return best;
+}
+const ask = (data) => () =>
+  page.request.post(`${cluster.url}/api/v1/experiments-search`, { data, headers: { 'X-Requested-With': 'det' } });
+const figure = (name, value, unit) => console.log(`${name} ${value.toFixed(1)} ${unit}`);
+const filterOf = (column, operator, value) =>
+  JSON.stringify({
+    filterGroup: {
+      kind: 'group',
+      conjunction: 'and',
+      children: [{ kind: 'field', columnName: column, operator, value }],
+    },
+  });
+const rows = () => page.$$eval('tbody tr[data-id]', (all) => all.map((row) => Number(row.dataset.id)));
+const untilFirst = (id) =>
+  until((wanted) => Number(document.querySelector('tbody tr[data-id]')?.dataset.id) === wanted, id);
+
+const filling = [
+  [
+    'three experiments are real, the others are put into the database',
+    async () => {
+      await page.goto(`${cluster.url}/det/`);
+      await signIn(cluster.password);
+      await page.waitForURL('**/det/');
+      const store = path.join(cluster.directory, 'checkpoints');
+      mkdirSync(store);
+      for (const number of ['1', '2', '3']) {
+        const context = cluster.folder(`context${number}`, {
+          'const.yaml': kConfig.replace('HOST_PATH', store).replace('NUMBER', number),
+          'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs')),
+        });
+        await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
+      }
+      sql(experiments() + search() + longTrial());
+      sql('ANALYZE');
+      assert.equal(sql('SELECT count(*) FROM experiments'), String(kMany + 4));
+    },
+  ],
+];
+
+const listing = [
+  [
+    'the master searches, filters and sorts 100,000 experiments',
+    async () => {
+      const newest = await timed(ask({ limit: 100 }));
+      figure('list_100k_first_page', newest.ms, 'ms');
+      assert.equal(newest.json().pagination.total, kMany + 4);
+      const deep = await timed(ask({ limit: 100, offset: 90_000, sort: 'name=asc' }));
+      figure('list_100k_deep_page_by_name', deep.ms, 'ms');
+      const text = await timed(ask({ limit: 100, text: 'RARE' }));
+      figure('list_100k_text', text.ms, 'ms');
+      assert.equal(text.json().pagination.total, kMany / 5000);
+      const both = await timed(ask({ sort: 'hp.learning_rate=asc', filter: filterOf('hp.width', '=', 3) }));
+      figure('list_100k_by_hyperparameter', both.ms, 'ms');
+      assert.ok(both.json().experiments.every((one) => one.bestTrial.hparams.width === 3));
+      assert.ok(both.json().experiments[0].bestTrial.hparams.learning_rate < 0.0011);
+      const failed = await timed(ask({ filter: filterOf('state', '=', 'STATE_ERROR') }));
+      assert.equal(failed.json().pagination.total, kMany / 5);
+      const late = await timed(ask({ filter: filterOf('startTime', '>', new Date(Date.now() - 3600_000).toISOString()) }));
+      assert.ok(late.json().pagination.total > 50 && late.json().pagination.total < 70);
+    },
+  ],
+  [
+    'a search that cannot be is refused with every reason, and what it says never becomes SQL',
+    async () => {
+      const children = ['bogus', "name'; DROP TABLE experiments; --"].map((columnName) => ({
+        kind: 'field',
+        columnName,
+        operator: '=',
+        value: 1,
+      }));
+      const filter = JSON.stringify({ filterGroup: { kind: 'group', conjunction: 'and', children } });
+      const answer = await ask({ filter, sort: 'name=sideways' })();
+      assert.equal(answer.status(), 400);
+      const text = await answer.text();
+      for (const part of ['bogus', 'DROP TABLE', 'sideways']) assert.match(text, new RegExp(part));
+      const quoted = await timed(ask({ filter: filterOf("hp.a'b", '=', "x' OR true --"), text: "' OR 1=1 --" }));
+      assert.equal(quoted.json().pagination.total, 0);
+      for (const filter of ['[]', '{', '{"filterGroup": {"kind": 7}}'])
+        assert.equal((await ask({ filter })()).status(), 400, filter);
+    },
+  ],
+  [
+    'the table holds only the rows in sight, and shows any of them',
+    async () => {
+      const start = performance.now();
+      await page.goto(`${cluster.url}/det/experiments?sort=id`);
+      await untilFirst(1);
+      figure('list_100k_first_rows_drawn', performance.now() - start, 'ms');
+      assert.ok((await rows()).length < 60);
+      await page.$eval('.table-tall', (frame) => (frame.scrollTop = frame.scrollHeight / 2));
+      await until(() => Number(document.querySelector('tbody tr[data-id]')?.dataset.id) > 40000);
+      await page.$eval('.table-tall', (frame) => (frame.scrollTop = frame.scrollHeight));
+      await until((last) => document.querySelector(`tbody tr[data-id="${last}"]`), kSearch);
+      assert.ok((await page.$$('tbody tr')).length < 60);
+    },
+  ],
+  [
+    'a click on a head sorts, another turns it round, Shift adds a column; all of it is in the address',
+    async () => {
+      await page.getByRole('button', { name: 'Started' }).click();
+      await until(() => document.querySelector('th[aria-sort="ascending"]')?.textContent.includes('Started'));
+      await untilFirst(kFirst + kMany - 1);
+      await page.getByRole('button', { name: 'Started' }).click();
+      await until(() => document.querySelector('th[aria-sort="descending"]')?.textContent.includes('Started'));
+      await page.getByRole('button', { name: 'Trials' }).click({ modifiers: ['Shift'] });
+      await until(() => location.search.includes('sort=-startTime%2CnumTrials'));
+      await page.reload();
+      await until(() => document.querySelectorAll('th[aria-sort]').length === 2);
+    },
+  ],
+  [
+    'hyperparameters and metrics are columns; a condition on one of them filters; the view is saved',
+    async () => {
+      await page.goto(`${cluster.url}/det/experiments`);
+      await page.waitForSelector('tbody tr[data-id]');
+      await page.getByText('Columns', { exact: true }).click();
+      await page.getByLabel('Find a column').fill('learning');
+      await page.getByRole('checkbox', { name: 'hp.learning_rate' }).check();
+      await until(() => [...document.querySelectorAll('thead th')].some((th) => th.textContent.includes('learning_rate')));
+      await shot('columns');
+      await page.keyboard.press('Escape');
+      await until(() => !document.querySelector('details.tool[open]'));
+      await page.getByText('Filter', { exact: true }).click();
+      await page.getByRole('button', { name: 'Add a condition' }).click();
+      await page.getByLabel('Column of condition 1').selectOption('hp.learning_rate');
+      await page.getByLabel('Comparison of condition 1').selectOption('<');
+      await page.getByLabel('Value of condition 1').fill('0.00101');
+      await page.keyboard.press('Tab');
+      await until(() => / found$/.test(document.querySelector('h1 + .quiet')?.textContent ?? ''));
+      await audit('filtered');
+      const found = await page.textContent('h1 + .quiet');
+      await page.getByText('Views', { exact: true }).click();
+      await page.getByLabel('Name of the view').fill('slow ones');
+      await page.keyboard.press('Enter');
+      await page.goto(`${cluster.url}/det/experiments`);
+      await page.getByText('Views (1)').click();
+      await page.getByRole('button', { name: 'slow ones' }).click();
+      await until((wanted) => document.querySelector('h1 + .quiet')?.textContent === wanted, found);
+    },
+  ],
+];
+
+const steering = [
+  [
+    'keys move, choose and open',
+    async () => {
+      await page.goto(`${cluster.url}/det/experiments?q=real&sort=id`);
+      await untilFirst(1);
+      await page.locator('h1').click();
+      await page.keyboard.press('j');
+      await page.keyboard.press('j');
+      await page.keyboard.press('x');
+      await until(() => document.querySelector('tr.chosen')?.dataset.id === '2');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/det/experiments/2');
+    },
+  ],
+  [
+    'many are paused, activated and killed at once',
+    async () => {
+      await page.goto(`${cluster.url}/det/experiments?q=real&sort=id`);
+      await untilFirst(1);
+      const states = (wanted) =>
+        until(
+          (state) =>
+            [...document.querySelectorAll('tbody .state')].filter((one) => one.textContent === state).length === 3,
+          wanted,
+        );
+      const choose = async () => {
+        for (const id of [1, 2, 3]) await page.getByLabel(`Choose experiment ${id}`, { exact: true }).check();
+      };
+      const bulk = page.getByRole('group', { name: 'Chosen experiments' });
+      await choose();
+      await audit('bulk');
+      await bulk.getByRole('button', { name: 'Pause 3' }).click();
+      await states('Paused');
+      await choose();
+      await bulk.getByRole('button', { name: 'Activate 3' }).click();
+      await until(() => ![...document.querySelectorAll('tbody .state')].some((one) => one.textContent === 'Paused'));
+      await choose();
+      await bulk.getByRole('button', { name: 'Kill… 3' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
+      await states('Canceled');
+    },
+  ],
+];
+
+const looking = [
+  [
+    'a search shows its trials, its rungs and its hyperparameters',
+    async () => {
+      await page.goto(`${cluster.url}/det/experiments/${kSearch}`);
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      assert.equal((await page.$$('tbody tr')).length, kTrials);
+      assert.equal((await page.$$('tbody tr.chosen')).length, 8);
+      await page.getByRole('button', { name: /^Best/ }).click();
+      await until(() => location.search.includes('order=-metric'));
+      await audit('many-trials');
+      await page.goto(`${cluster.url}/det/experiments/${kSearch}?tab=search`);
+      await page.waitForSelector('figure[data-panel="search"] circle');
+      const table = await page.$$eval('tbody tr', (all) =>
+        all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
+      );
+      assert.deepEqual(table, ['100 64 48', '400 16 12', '1,600 4 4']);
+      await audit('search-many');
+      await page.goto(`${cluster.url}/det/experiments/${kSearch}?tab=hyperparameters`);
+      await page.waitForSelector('polyline');
+      assert.equal((await page.$$('polyline')).length, kTrials);
+      assert.equal((await page.$$('figure')).length, 4);
+      await audit('hyperparameters');
+    },
+  ],
+  [
+    '64 trials are drawn together',
+    async () => {
+      const all = Array.from({ length: kTrials }, (_, n) => kSearch + n);
+      const start = performance.now();
+      await page.goto(`${cluster.url}/det/experiments/${kSearch}?trials=${all}&charts=loss`);
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      figure('curves_of_64_trials_from_click', performance.now() - start, 'ms');
+      await shot('curves-many');
+    },
+  ],
+  [
+    'a million points are reduced to a chart; the one peak among them stays; zoom brings the points themselves',
+    async () => {
+      const at = (from, to) => () =>
+        page.request.get(
+          `${cluster.url}/api/v1/trials/time-series?trialIds=${kLongTrial}&maxDatapoints=1200${from ? `&startBatches=${from}&endBatches=${to}` : ''}`,
+          { headers: { 'Accept-Encoding': 'gzip' } },
+        );
+      const whole = await timed(at());
+      figure('series_1m_answer', whole.ms, 'ms');
+      figure('series_1m_bytes', whole.bytes / 1024, 'KiB');
+      const points = whole.json().trials[0].metrics[0].data;
+      assert.ok(points.length <= 1200 && points.length > 1000, `${points.length} points`);
+      assert.ok(points.some((point) => point.batches === 654321 && point.values.loss === 77));
+      const near = await timed(at(654000, 655000));
+      figure('series_1m_zoom_answer', near.ms, 'ms');
+      assert.equal(near.json().trials[0].metrics[0].data.length, 1001);
+      await page.goto(`${cluster.url}/det/trials/${kLongTrial}`);
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      assert.ok((await drawnPixels('loss')) > 50);
+      await shot('million');
+    },
+  ],
+];
+
+await run([...filling, ...listing, ...steering, ...looking]);

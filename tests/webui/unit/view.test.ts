@@ -1,0 +1,77 @@
+// What the table of experiments shows, to and from its address and to the master's question.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { nextSorts, readView, toSearch, writeView } from '../../../webui-static/src/view';
+import { available } from '../../../webui-static/src/columns';
+import { pagesOf } from '../../../webui-static/src/paged';
+import { readSettings } from '../../../webui-static/src/settings';
+import type { FoundExperiment } from '../../../webui-static/src/wire';
+
+test('a view survives its address', () => {
+  const view = readView({
+    q: 'mnist',
+    state: 'STATE_ERROR',
+    sort: '-hp.lr,name',
+    cols: 'id,hp.lr',
+    f: '[["hp.lr",">","0.1"],["name","contains","a b"]]',
+    any: '1',
+  });
+  assert.deepEqual(readView(writeView(view)), view);
+  assert.deepEqual(view.sorts, [
+    { column: 'hp.lr', descending: true },
+    { column: 'name', descending: false },
+  ]);
+});
+
+test('a broken address shows what can be read of it', () => {
+  const view = readView({ f: '{"a":1', state: "'; drop", sort: ',-,' });
+  assert.deepEqual([view.conditions, view.state, view.sorts], [[], '', []]);
+  assert.deepEqual(readView({ f: '[["a","bogus","1"],[1,2,3],["id","=","7"]]' }).conditions, [
+    { column: 'id', operator: '=', value: '7' },
+  ]);
+});
+
+test('numbers are asked for as numbers, text as text, conditions without a value not at all', () => {
+  const view = readView({ f: '[["hp.lr",">","0.1"],["name","=","7"],["id","=",""]]' });
+  const filter = JSON.parse(toSearch(view).filter ?? '');
+  assert.deepEqual(
+    filter.filterGroup.children[0].children.map((one: { value: unknown }) => one.value),
+    [0.1, '7'],
+  );
+  assert.equal(toSearch(readView({})).filter, '');
+});
+
+test('a head is clicked through rising, falling, none; with Shift others stay', () => {
+  const one = nextSorts([], 'name', false);
+  const two = nextSorts(one, 'name', false);
+  assert.deepEqual(two, [{ column: 'name', descending: true }]);
+  assert.deepEqual(nextSorts(two, 'name', false), []);
+  assert.deepEqual(nextSorts(two, 'id', true), [...two, { column: 'id', descending: false }]);
+  assert.deepEqual(nextSorts([...two, { column: 'id', descending: false }], 'id', false), [
+    { column: 'id', descending: true },
+  ]);
+});
+
+test('columns of hyperparameters and metrics come from the rows, nested ones by their path', () => {
+  const row = {
+    bestTrial: { hparams: { opt: { lr: 1 }, width: 3 }, bestValidation: { metrics: { avgMetrics: { loss: 1 } } } },
+  } as unknown as FoundExperiment;
+  const names = available([row]);
+  assert.deepEqual(names.slice(-3), ['hp.opt.lr', 'hp.width', 'validation.loss']);
+});
+
+test('the pages in sight are the ones that hold its rows', () => {
+  assert.deepEqual(pagesOf(0, 40, 100000), [0]);
+  assert.deepEqual(pagesOf(95, 205, 100000), [0, 1, 2]);
+  assert.deepEqual(pagesOf(190, 400, 201), [1, 2]);
+  assert.deepEqual(pagesOf(0, 40, 0), [0]);
+});
+
+test('settings that cannot be read are the defaults, each for itself', () => {
+  assert.deepEqual(readSettings('{"theme":"dark","density":7,"views":[{"name":"a","query":"q=1"},{"name":1}]}'), {
+    theme: 'dark',
+    density: 'roomy',
+    views: [{ name: 'a', query: 'q=1' }],
+  });
+  assert.equal(readSettings('nonsense').theme, 'system');
+});

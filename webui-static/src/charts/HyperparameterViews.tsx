@@ -1,0 +1,141 @@
+// Owns the two pictures of a search's hyperparameters: parallel coordinates, and one scatter a hyperparameter.
+import { useSignal } from '@preact/signals';
+import { paths } from '../address';
+import { metric } from '../format';
+import type { Trial } from '../wire';
+import { dimensions, metricOf, position, ranks, share, type Dimension } from './search';
+
+const kWidth = 960;
+const kHeight = 300;
+const kTop = 34;
+const kBottom = 20;
+const kSide = 70;
+const kSmall = { width: 560, height: 240, side: 64, bottom: 32, top: 12 };
+
+// Five steps from best to worst; classes, because the policy of the page forbids colors in markup.
+export const shade = (rank: number | undefined): string =>
+  rank === undefined ? 'shade-none' : `shade-${Math.min(4, Math.floor(rank * 5))}`;
+
+function ends(dimension: Dimension): [string, string] {
+  if (dimension.kind === 'words') return [dimension.words[0] ?? '', dimension.words[dimension.words.length - 1] ?? ''];
+  return [metric(dimension.min), metric(dimension.max)];
+}
+
+function Parallel({ trials, all, rank }: { trials: Trial[]; all: Dimension[]; rank: Map<number, number> }) {
+  const at = useSignal<Trial | undefined>(undefined);
+  const place = (i: number): number => kSide + (i * (kWidth - 2 * kSide)) / Math.max(1, all.length - 1);
+  const height = (part: number): number => kHeight - kBottom - part * (kHeight - kTop - kBottom);
+  // The best are drawn last, on top.
+  const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
+  return (
+    <figure class="chart wide" aria-label={`Hyperparameters of ${trials.length} trials, side by side`}>
+      <figcaption>
+        All hyperparameters{' '}
+        <span class="quiet">
+          {at.value ? `trial ${at.value.id}: ${metric(metricOf(at.value)) || 'no metric yet'}` : 'best trials in the strongest color'}
+        </span>
+      </figcaption>
+      <svg viewBox={`0 0 ${kWidth} ${kHeight}`} role="presentation">
+        {order.map((trial) => (
+          <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+            <polyline
+              class={`line ${shade(rank.get(trial.id))}`}
+              points={all.map((one, i) => `${place(i)},${height(position(one, trial))}`).join(' ')}
+              onPointerEnter={() => (at.value = trial)}
+              onPointerLeave={() => (at.value = undefined)}
+            />
+          </a>
+        ))}
+        {all.map((one, i) => (
+          <g key={one.name}>
+            <line class="axis" x1={place(i)} x2={place(i)} y1={kTop} y2={kHeight - kBottom} />
+            <text x={place(i)} y={14} text-anchor="middle" class="axis-name">
+              {one.name}
+            </text>
+            <text x={place(i)} y={28} text-anchor="middle">
+              {ends(one)[1]}
+            </text>
+            <text x={place(i)} y={kHeight - 6} text-anchor="middle">
+              {ends(one)[0]}
+            </text>
+          </g>
+        ))}
+      </svg>
+    </figure>
+  );
+}
+
+function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension: Dimension; rank: Map<number, number>; name: string }) {
+  const scored = trials.filter((trial) => metricOf(trial) !== undefined);
+  const values = scored.map((trial) => metricOf(trial) ?? 0);
+  const [min, max] = [Math.min(...values), Math.max(...values)];
+  const { width, height, side, top, bottom } = kSmall;
+  const x = (trial: Trial): number => side + position(dimension, trial) * (width - side - 16);
+  const y = (trial: Trial): number =>
+    height - bottom - share({ kind: 'linear', min, max }, metricOf(trial) ?? min) * (height - top - bottom);
+  const [low, high] = ends(dimension);
+  return (
+    <figure class="chart" aria-label={`${name} over ${dimension.name}`}>
+      <figcaption>
+        {name} over {dimension.name}
+        {dimension.kind === 'log' && <span class="quiet"> logarithmic</span>}
+      </figcaption>
+      <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
+        <line class="axis" x1={side} x2={width - 8} y1={height - bottom} y2={height - bottom} />
+        <line class="axis" x1={side} x2={side} y1={top} y2={height - bottom} />
+        <text x={side - 4} y={top + 8} text-anchor="end">
+          {metric(max)}
+        </text>
+        <text x={side - 4} y={height - bottom} text-anchor="end">
+          {metric(min)}
+        </text>
+        <text x={side} y={height - 10}>
+          {low}
+        </text>
+        <text x={width - 8} y={height - 10} text-anchor="end">
+          {high}
+        </text>
+        {scored.map((trial) => (
+          <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+            <circle class={`dot ${shade(rank.get(trial.id))}`} cx={x(trial)} cy={y(trial)} r={4}>
+              <title>
+                trial {trial.id}: {metric(metricOf(trial))}
+              </title>
+            </circle>
+          </a>
+        ))}
+      </svg>
+    </figure>
+  );
+}
+
+interface Props {
+  trials: Trial[];
+  metricName: string;
+  smallerIsBetter: boolean;
+}
+
+export function HyperparameterViews({ trials, metricName, smallerIsBetter }: Props) {
+  const all = dimensions(trials);
+  if (all.length === 0) {
+    return (
+      <p class="quiet">
+        No hyperparameter differs between the trials. A search varies them: see <code>searcher</code> in the
+        configuration, or <code>det preview-search</code>.
+      </p>
+    );
+  }
+  const rank = ranks(trials, smallerIsBetter);
+  return (
+    <>
+      <Parallel trials={trials} all={all} rank={rank} />
+      {rank.size > 0 && (
+        <div class="charts">
+          {all.map((one) => (
+            <Scatter key={one.name} trials={trials} dimension={one} rank={rank} name={metricName || 'metric'} />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,165 @@
+// Owns the charts of some trials: their data, kept live, which are shown and how. All of it is in the address.
+import * as api from '../api';
+import { ErrorNote } from '../components/notes';
+import { useLive } from '../live';
+import { useQuery } from '../address';
+import type { Trial } from '../wire';
+import { MetricChart, type Look } from './MetricChart';
+import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
+
+// Points asked for: about one for each pixel of a wide chart, fewer of each when many trials share it.
+const kPoints = 1200;
+const kLeastPoints = 120;
+// Without a choice in the address this many charts are shown.
+const kDefaultPanels = 6;
+
+const kAxes: readonly Axis[] = ['batches', 'time', 'epochs'];
+
+function readZoom(text: string | undefined): [number, number] | undefined {
+  const found = text?.match(/^(\d+)-(\d+)$/);
+  if (!found) return undefined;
+  const [from, to] = [Number(found[1]), Number(found[2])];
+  return to > from ? [from, to] : undefined;
+}
+
+function readLook(query: Record<string, string | undefined>): Look {
+  const smoothing = Number(query.smooth ?? 0);
+  return {
+    axis: kAxes.find((one) => one === query.x) ?? 'batches',
+    log: query.log === '1',
+    smoothing: smoothing > 0 && smoothing < 1 ? smoothing : 0,
+  };
+}
+
+function Controls({ look, zoomed }: { look: Look; zoomed: boolean }) {
+  const { setQuery } = useQuery();
+  return (
+    <div class="controls" role="group" aria-label="How charts are drawn">
+      <label class="check">
+        Axis{' '}
+        <select
+          value={look.axis}
+          onChange={(e) => setQuery({ x: e.currentTarget.value === 'batches' ? '' : e.currentTarget.value })}
+        >
+          {kAxes.map((axis) => (
+            <option key={axis}>{axis}</option>
+          ))}
+        </select>
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={look.log}
+          onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })}
+        />
+        Logarithmic
+      </label>
+      <label class="check">
+        Smoothing
+        <input
+          type="range"
+          min="0"
+          max="0.99"
+          step="0.01"
+          value={look.smoothing}
+          onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
+        />
+      </label>
+      {zoomed ? (
+        <button type="button" onClick={() => setQuery({ zoom: '' })}>
+          Whole range
+        </button>
+      ) : (
+        <span class="quiet">Drag over a chart to look closer.</span>
+      )}
+    </div>
+  );
+}
+
+function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
+  const { setQuery } = useQuery();
+  const toggle = (name: string): void => {
+    const names = shown.map((panel) => panel.name);
+    const next = names.includes(name) ? names.filter((other) => other !== name) : [...names, name];
+    setQuery({ charts: next.length === 0 ? ',' : next.join(',') });
+  };
+  return (
+    <div class="chips" role="group" aria-label="Metrics shown">
+      {panels.map((panel) => (
+        <button
+          type="button"
+          key={panel.name}
+          class="chip"
+          aria-pressed={shown.includes(panel)}
+          onClick={() => toggle(panel.name)}
+        >
+          {panel.name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface Props {
+  trials: Trial[]; // at most 100
+  ended: boolean;
+  system?: boolean; // what the machine did, instead of what the model learned
+}
+
+export function Metrics({ trials, ended, system = false }: Props) {
+  const { query, setQuery } = useQuery();
+  const look = readLook(query);
+  const zoom = readZoom(query.zoom);
+  const ids = trials.map((trial) => trial.id);
+  const points = Math.max(kLeastPoints, Math.floor(kPoints / Math.max(1, Math.sqrt(ids.length))));
+  const live = useLive(
+    `series ${ids.join()} ${query.zoom ?? ''}`,
+    (signal) => api.series(ids, { points, from: zoom?.[0], to: zoom?.[1] }, signal),
+    (change) =>
+      change === 'everything' ||
+      (change.kind === 'metrics' && change.trialId !== undefined && ids.includes(change.trialId)),
+    ids.length > 10 ? 2000 : 400,
+  );
+  const sources = (live.data ?? []).map(({ trial, metrics }) => ({
+    trial: trial.id,
+    startMs: Date.parse(trial.startTime ?? '') || 0,
+    metrics: metrics.filter(({ group }) => kSystemGroups.includes(group) === system),
+  }));
+  const panels = toPanels(sources, look.axis);
+  const wanted = query.charts?.split(',').filter((name) => name !== '');
+  const shown = wanted
+    ? panels.filter((panel) => wanted.includes(panel.name))
+    : panels.slice(0, system ? panels.length : kDefaultPanels);
+  const look_closer = (panel: Panel, from: number, to: number): void => {
+    const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
+    if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
+  };
+  const nothing = system
+    ? 'No measurements of the machine.'
+    : look.axis === 'epochs'
+      ? 'These metrics carry no epochs; choose another axis.'
+      : 'No metrics reported.';
+  return (
+    <section aria-labelledby="metrics-title">
+      <div class="section-head">
+        <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
+        {panels.length > 0 && <Chips panels={panels} shown={shown} />}
+      </div>
+      <Controls look={look} zoomed={zoom !== undefined} />
+      <ErrorNote error={live.error} retry={live.reload} />
+      {live.data && panels.length === 0 && (
+        <p class="quiet">{ended ? nothing : `${nothing} They appear here as they come.`}</p>
+      )}
+      <div class="charts">
+        {shown.map((panel) => (
+          <MetricChart
+            key={panel.name}
+            panel={panel}
+            look={look}
+            zoom={(from, to) => look_closer(panel, from, to)}
+          />
+        ))}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,68 @@
+// Owns the code that an experiment was submitted with: its tree and one file of it, as text.
+import * as api from '../api';
+import { useQuery } from '../address';
+import { bytes } from '../format';
+import { useLive } from '../live';
+import { asText, fromBase64, gunzip, untar, type CodeFile } from '../tar';
+import { ErrorNote } from './notes';
+
+// Longer files are shown up to here.
+const kMostLines = 20000;
+
+function FileView({ file }: { file: CodeFile }) {
+  const text = asText(file.bytes);
+  if (text === undefined) return <p class="quiet">{file.path} is not text ({bytes(file.bytes.length)}).</p>;
+  const lines = text.replace(/\n$/, '').split('\n');
+  const shown = lines.slice(0, kMostLines);
+  return (
+    <figure class="code">
+      <figcaption>
+        {file.path} <span class="quiet">{bytes(file.bytes.length)}</span>
+      </figcaption>
+      <div class="code-body" tabIndex={0} role="region" aria-label={`Content of ${file.path}`}>
+        <pre aria-hidden="true" class="code-numbers">
+          {shown.map((_, at) => at + 1).join('\n')}
+        </pre>
+        <pre class="code-text">{shown.join('\n')}</pre>
+      </div>
+      {lines.length > kMostLines && <p class="quiet">… and {lines.length - kMostLines} more lines.</p>}
+    </figure>
+  );
+}
+
+export function CodeView({ experimentId }: { experimentId: number }) {
+  const { query, setQuery } = useQuery();
+  const live = useLive(
+    `code ${experimentId}`,
+    async (signal) => untar(await gunzip(fromBase64(await api.modelDefinition(experimentId, signal)))),
+    () => false,
+  );
+  if (live.error?.status === 404) return <p class="quiet">This experiment was submitted without code.</p>;
+  if (!live.data) {
+    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
+  }
+  const files = [...live.data].sort((a, b) => a.path.localeCompare(b.path));
+  if (files.length === 0) return <p class="quiet">This experiment was submitted without code.</p>;
+  const file = files.find((one) => one.path === query.file) ?? files[0];
+  return (
+    <div class="code-page">
+      <nav aria-label="Files" class="files">
+        <ul class="plain-list">
+          {files.map((one) => (
+            <li key={one.path}>
+              <button
+                type="button"
+                class="link"
+                aria-current={one === file ? 'true' : undefined}
+                onClick={() => setQuery({ file: one.path })}
+              >
+                {one.path}
+              </button>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      {file && <FileView key={file.path} file={file} />}
+    </div>
+  );
+}

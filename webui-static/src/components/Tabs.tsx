@@ -1,0 +1,37 @@
+// Owns the tabs of a page: links, so that each has an address and a place in the history.
+import type { ComponentChildren } from 'preact';
+import { useLocation } from 'preact-iso';
+
+// The tab's name in the address is its first word; the first tab has none.
+export function Tabs({ names, current }: { names: readonly string[]; current: string }) {
+  const { path } = useLocation();
+  return (
+    <nav class="tabs" aria-label="Views">
+      {names.map((name, at) => (
+        <a
+          key={name}
+          href={at === 0 ? path : `${path}?tab=${name.toLowerCase()}`}
+          aria-current={name === current ? 'page' : undefined}
+        >
+          {name}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+export const currentTab = <T extends string>(names: readonly T[], tab: string | undefined): T =>
+  names.find((name) => name.toLowerCase() === tab) ?? (names[0] as T);
+
+export const Facts = ({ facts }: { facts: [string, ComponentChildren][] }) => (
+  <dl class="facts">
+    {facts
+      .filter(([, value]) => value !== '' && value !== null && value !== undefined)
+      .map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+  </dl>
+);

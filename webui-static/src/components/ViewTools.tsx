@@ -1,0 +1,278 @@
+// Owns the tools above the table of experiments: search, conditions, columns, saved views.
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
+import { paths } from '../address';
+import { column } from '../columns';
+import { stateName } from '../format';
+import { views } from '../settings';
+import { kOperators, needsValue, type Condition, type View } from '../view';
+
+const kStates = ['ACTIVE', 'PAUSED', 'COMPLETED', 'CANCELED', 'ERROR'].map((name) => `STATE_${name}`);
+// Typing is over when it rested this long.
+const kRestMs = 250;
+
+interface Props {
+  view: View;
+  names: string[]; // of columns there are
+  change: (change: Partial<View>) => void;
+}
+
+const title = (key: string): string => {
+  const own = column(key);
+  return own && (key.startsWith('hp.') || key.startsWith('validation.')) ? key : (own?.title ?? key);
+};
+
+// A field that tells of its text when typing rests.
+export function SearchField(props: { label: string; value: string; placeholder?: string; say: (v: string) => void }) {
+  const timer = useRef(0);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(() => {
+    if (field.current && document.activeElement !== field.current) field.current.value = props.value;
+  }, [props.value]);
+  return (
+    <input
+      ref={field}
+      type="search"
+      class="search"
+      aria-label={props.label}
+      placeholder={props.placeholder ?? props.label}
+      defaultValue={props.value}
+      onInput={(event) => {
+        const text = event.currentTarget.value;
+        clearTimeout(timer.current);
+        timer.current = window.setTimeout(() => props.say(text), kRestMs);
+      }}
+    />
+  );
+}
+
+function ConditionRow(props: {
+  one: Condition;
+  place: number;
+  names: string[];
+  change: (one: Condition | undefined) => void;
+}) {
+  const { one, place } = props;
+  const all = props.names.includes(one.column) ? props.names : [...props.names, one.column];
+  return (
+    <div class="condition">
+      <select
+        aria-label={`Column of condition ${place}`}
+        value={one.column}
+        onChange={(event) => props.change({ ...one, column: event.currentTarget.value })}
+      >
+        {all.map((key) => (
+          <option key={key} value={key}>
+            {title(key)}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label={`Comparison of condition ${place}`}
+        value={one.operator}
+        onChange={(event) => props.change({ ...one, operator: event.currentTarget.value })}
+      >
+        {kOperators.map(([operator, label]) => (
+          <option key={operator} value={operator}>
+            {label}
+          </option>
+        ))}
+      </select>
+      {needsValue(one.operator) && (
+        <input
+          type="text"
+          aria-label={`Value of condition ${place}`}
+          value={one.value}
+          onChange={(event) => props.change({ ...one, value: event.currentTarget.value })}
+        />
+      )}
+      <button
+        type="button"
+        class="plain"
+        aria-label={`Remove condition ${place}`}
+        onClick={() => props.change(undefined)}
+      >
+        Remove
+      </button>
+    </div>
+  );
+}
+
+function Conditions({ view, names, change }: Props) {
+  const set = (place: number, one: Condition | undefined): void => {
+    const next = [...view.conditions];
+    if (one) next[place] = one;
+    else next.splice(place, 1);
+    change({ conditions: next });
+  };
+  return (
+    <details class="tool">
+      <summary>Filter{view.conditions.length > 0 && ` (${view.conditions.length})`}</summary>
+      <div class="tool-body">
+        {view.conditions.length > 1 && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={view.any}
+              onChange={(event) => change({ any: event.currentTarget.checked })}
+            />
+            Any of these is enough
+          </label>
+        )}
+        {view.conditions.map((one, place) => (
+          <ConditionRow
+            key={place}
+            one={one}
+            place={place + 1}
+            names={names}
+            change={(next) => set(place, next)}
+          />
+        ))}
+        <button
+          type="button"
+          onClick={() =>
+            change({ conditions: [...view.conditions, { column: 'name', operator: 'contains', value: '' }] })
+          }
+        >
+          Add a condition
+        </button>
+      </div>
+    </details>
+  );
+}
+
+function ColumnPicker({ view, names, change }: Props) {
+  const find = useSignal('');
+  const all = [...view.columns, ...names.filter((key) => !view.columns.includes(key))];
+  const shown = all.filter((key) => title(key).toLowerCase().includes(find.value.toLowerCase()));
+  const move = (key: string): void => {
+    const next = [...view.columns];
+    const place = next.indexOf(key);
+    next.splice(place, 1);
+    next.splice(place - 1, 0, key);
+    change({ columns: next });
+  };
+  const toggle = (key: string): void => {
+    const next = view.columns.includes(key)
+      ? view.columns.filter((other) => other !== key)
+      : [...view.columns, key];
+    if (next.length > 0) change({ columns: next });
+  };
+  return (
+    <details class="tool">
+      <summary>Columns</summary>
+      <div class="tool-body">
+        <input
+          type="text"
+          aria-label="Find a column"
+          placeholder="Find a column"
+          onInput={(event) => (find.value = event.currentTarget.value)}
+        />
+        <ul class="picker">
+          {shown.map((key) => (
+            <li key={key}>
+              <label class="check">
+                <input type="checkbox" checked={view.columns.includes(key)} onChange={() => toggle(key)} />
+                {title(key)}
+              </label>
+              {view.columns.indexOf(key) > 0 && (
+                <button type="button" class="plain" aria-label={`Move ${title(key)} left`} onClick={() => move(key)}>
+                  ←
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      </div>
+    </details>
+  );
+}
+
+function SavedViews() {
+  const { route } = useLocation();
+  const name = useRef<HTMLInputElement>(null);
+  const save = (event: Event): void => {
+    event.preventDefault();
+    const text = name.current?.value.trim() ?? '';
+    if (text === '') return;
+    const own = { name: text, query: location.search.replace(/^\?/, '') };
+    views.value = [...views.value.filter((view) => view.name !== text), own];
+    if (name.current) name.current.value = '';
+  };
+  return (
+    <details class="tool">
+      <summary>Views{views.value.length > 0 && ` (${views.value.length})`}</summary>
+      <div class="tool-body">
+        {views.value.map((view) => (
+          <button
+            type="button"
+            class="link"
+            key={view.name}
+            onClick={() => route(view.query === '' ? paths.experiments : `${paths.experiments}?${view.query}`)}
+          >
+            {view.name}
+          </button>
+        ))}
+        <form onSubmit={save} class="condition">
+          <input ref={name} type="text" aria-label="Name of the view" placeholder="Name of the view" />
+          <button type="submit">Save this view</button>
+        </form>
+      </div>
+    </details>
+  );
+}
+
+// One tool is open at a time; a click elsewhere or Escape closes it.
+function useClosing(host: { current: HTMLElement | null }): void {
+  useEffect(() => {
+    const close = (event: Event): void => {
+      if (event instanceof KeyboardEvent && event.key !== 'Escape') return;
+      const inside = event.type === 'click' ? (event.target as HTMLElement).closest?.('details.tool') : null;
+      for (const tool of host.current?.querySelectorAll<HTMLDetailsElement>('details.tool[open]') ?? []) {
+        if (tool === inside) continue;
+        const held = tool.contains(document.activeElement);
+        tool.open = false;
+        if (held && event instanceof KeyboardEvent) tool.querySelector('summary')?.focus();
+      }
+    };
+    document.addEventListener('click', close);
+    document.addEventListener('keydown', close);
+    return () => {
+      document.removeEventListener('click', close);
+      document.removeEventListener('keydown', close);
+    };
+  }, []);
+}
+
+export function ViewTools(props: Props) {
+  const { view, change } = props;
+  const host = useRef<HTMLDivElement>(null);
+  useClosing(host);
+  return (
+    <div class="tools" ref={host}>
+      <SearchField
+        label="Search experiments"
+        placeholder="Search id, name, description, label"
+        value={view.text}
+        say={(text) => change({ text })}
+      />
+      <select
+        aria-label="State"
+        value={view.state}
+        onChange={(event) => change({ state: event.currentTarget.value })}
+      >
+        <option value="">Every state</option>
+        {kStates.map((state) => (
+          <option key={state} value={state}>
+            {stateName(state)}
+          </option>
+        ))}
+      </select>
+      <Conditions {...props} />
+      <ColumnPicker {...props} />
+      <SavedViews />
+    </div>
+  );
+}

@@ -1,0 +1,109 @@
+// Owns the rows of one log on the page. Lines are text to the page, never markup. Rows are made by hand, not by Preact: a
+// log grows a line at a time and old rows never change.
+import { pieces } from '../ansi';
+import { clock, dateTime } from '../format';
+import type { LogEntry } from '../wire';
+
+// At most so many rows are kept; those farthest from where lines are added are let go.
+const kMaxLines = 20000;
+// Rows live in blocks, so that the browser lays out only the full blocks in sight and old ones are let go whole.
+const kBlock = 200;
+
+// The address of this page with this line chosen.
+function lineAddress(id: string): string {
+  const query = new URLSearchParams(location.search);
+  query.set('line', id);
+  return `${location.pathname}?${query.toString()}`;
+}
+
+function row(entry: LogEntry, chosen: string | undefined): HTMLElement {
+  const line = document.createElement('div');
+  const level = entry.level.replace(/^LOG_LEVEL_/, '').toLowerCase();
+  line.className = `log-line log-${level}`;
+  line.dataset.id = entry.id;
+  line.dataset.time = entry.timestamp ?? '';
+  if (entry.id === chosen) line.classList.add('log-chosen');
+  const time = document.createElement('a');
+  time.className = 'log-time';
+  time.href = lineAddress(entry.id);
+  time.textContent = clock(entry.timestamp);
+  time.title = `${dateTime(entry.timestamp)}: link to this line`;
+  line.append(time);
+  if (entry.rankId > 0) {
+    const rank = document.createElement('span');
+    rank.className = 'log-rank';
+    rank.textContent = `[rank=${entry.rankId}]`;
+    line.append(rank);
+  }
+  const text = document.createElement('span');
+  text.className = 'log-text';
+  for (const piece of pieces(entry.log)) {
+    const part = document.createElement('span');
+    part.textContent = piece.text;
+    if (piece.color !== undefined) part.classList.add(`ansi-${piece.color}`);
+    if (piece.bold) part.classList.add('ansi-bold');
+    if (piece.dim) part.classList.add('ansi-dim');
+    text.append(part);
+  }
+  line.append(text);
+  return line;
+}
+
+export class Rows {
+  count = 0;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly chosen: string | undefined,
+  ) {}
+
+  get newest(): string {
+    const last = this.host.lastElementChild?.lastElementChild as HTMLElement | null | undefined;
+    return last?.dataset.id ?? '';
+  }
+
+  // Its id, and its time in RFC 3339.
+  get oldest(): { id: string; time: string } | undefined {
+    const first = this.host.firstElementChild?.firstElementChild as HTMLElement | null | undefined;
+    return first ? { id: first.dataset.id ?? '', time: first.dataset.time ?? '' } : undefined;
+  }
+
+  // True when older rows had to go.
+  append(entries: LogEntry[]): boolean {
+    for (const entry of entries) {
+      let block = this.host.lastElementChild;
+      if (!block || block.childElementCount >= kBlock) {
+        block?.classList.add('log-full');
+        block = document.createElement('div');
+        this.host.append(block);
+      }
+      block.append(row(entry, this.chosen));
+      this.count++;
+    }
+    let cut = false;
+    while (this.count > kMaxLines && this.host.firstElementChild) {
+      this.count -= this.host.firstElementChild.childElementCount;
+      this.host.firstElementChild.remove();
+      cut = true;
+    }
+    return cut;
+  }
+
+  // True when newer rows had to go.
+  prepend(entries: LogEntry[]): boolean {
+    for (let end = entries.length; end > 0; end -= kBlock) {
+      const block = document.createElement('div');
+      block.classList.add('log-full');
+      block.append(...entries.slice(Math.max(0, end - kBlock), end).map((entry) => row(entry, this.chosen)));
+      this.host.prepend(block);
+    }
+    this.count += entries.length;
+    let cut = false;
+    while (this.count > kMaxLines && this.host.lastElementChild) {
+      this.count -= this.host.lastElementChild.childElementCount;
+      this.host.lastElementChild.remove();
+      cut = true;
+    }
+    return cut;
+  }
+}

@@ -1,0 +1,61 @@
+// Owns the keyboard of the whole page: which keys mean what, and that they mean nothing while somebody types.
+import { signal } from '@preact/signals';
+import { paths } from './address';
+
+export const helpOpen = signal(false);
+
+export const kShortcuts: readonly (readonly [string, string])[] = [
+  ['g d', 'Dashboard'],
+  ['g e', 'Experiments'],
+  ['g c', 'Cluster'],
+  ['g s', 'Settings'],
+  ['/', 'Search'],
+  ['j, k or ↓, ↑', 'Next, previous row of the table'],
+  ['x or Space', 'Choose the row'],
+  ['Enter', 'Open the row'],
+  ['?', 'This help'],
+];
+
+const kPlaces: Record<string, string> = {
+  d: paths.home,
+  e: paths.experiments,
+  c: paths.cluster,
+  s: paths.settings,
+};
+
+// True while keys belong to a field or a dialog.
+export function typing(target: EventTarget | null): boolean {
+  const element = target as HTMLElement | null;
+  return Boolean(element?.closest?.('input, textarea, select, dialog, [contenteditable]'));
+}
+
+// Listens until the returned function is called; `go` leads to a page.
+export function followKeys(go: (path: string) => void): () => void {
+  let after = '';
+  let timer = 0;
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    const was = after;
+    after = '';
+    clearTimeout(timer);
+    if (was === 'g' && kPlaces[event.key]) {
+      event.preventDefault();
+      go(kPlaces[event.key] ?? paths.home);
+    } else if (event.key === 'g') {
+      after = 'g';
+      timer = window.setTimeout(() => (after = ''), 1500);
+    } else if (event.key === '?') {
+      helpOpen.value = true;
+    } else if (event.key === '/') {
+      const field = document.querySelector<HTMLInputElement>('input[type="search"]');
+      if (!field) return;
+      event.preventDefault();
+      field.focus();
+    }
+  };
+  document.addEventListener('keydown', onKey);
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener('keydown', onKey);
+  };
+}

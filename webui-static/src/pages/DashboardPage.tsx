@@ -1,0 +1,91 @@
+// Owns the first page: what runs, what ended lately, what needs somebody, the cluster at a glance.
+import * as api from '../api';
+import { paths, useTitle } from '../address';
+import { useNow } from '../components/clock';
+import { ErrorNote, Progress, StateBadge } from '../components/notes';
+import { dateTime, isEnded, metric, span } from '../format';
+import { useLive } from '../live';
+import type { Experiment } from '../wire';
+import { UseBar, useAgents, useOf, useUnfinished } from './ClusterPage';
+import { FirstExperiment } from './ExperimentsPage';
+
+const kLately = 10;
+
+const useLately = () =>
+  useLive(
+    'lately',
+    async (signal): Promise<Experiment[]> => {
+      const filter = {
+        filterGroup: {
+          kind: 'group',
+          conjunction: 'and',
+          children: [{ kind: 'field', columnName: 'endTime', operator: 'notEmpty' }],
+        },
+      };
+      const search = { filter: JSON.stringify(filter), sort: 'endTime=desc' };
+      return (await api.searchExperiments(search, 0, kLately, signal)).experiments.map((one) => one.experiment);
+    },
+    (change) => change === 'everything' || change.kind === 'experiment',
+    500,
+  );
+
+function List({ title, id, all, none }: { title: string; id: string; all: Experiment[]; none: string }) {
+  const now = useNow(all.some((one) => !isEnded(one.state)));
+  return (
+    <section aria-labelledby={id} class="card">
+      <div class="section-head">
+        <h2 id={id}>{title}</h2>
+        <span class="quiet">{all.length > 0 && all.length}</span>
+      </div>
+      {all.length === 0 && <p class="quiet">{none}</p>}
+      <ul class="plain-list lines">
+        {all.map((one) => (
+          <li key={one.id}>
+            <a href={paths.experiment(one.id)}>
+              {one.id} {one.name}
+            </a>
+            <StateBadge state={one.state} />
+            {!isEnded(one.state) && one.progress != null && (
+              <Progress value={one.progress} label={`Progress of experiment ${one.id}`} />
+            )}
+            <span class="quiet">
+              {isEnded(one.state) ? dateTime(one.endTime) : span(one.startTime, undefined, now)}
+              {one.bestTrialSearcherMetric != null &&
+                ` · ${one.searcherMetric} ${metric(one.bestTrialSearcherMetric)}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export function DashboardPage() {
+  useTitle('Dashboard');
+  const agents = useAgents();
+  const unfinished = useUnfinished();
+  const lately = useLately();
+  const running = unfinished.data ?? [];
+  const ended = lately.data ?? [];
+  const needing = [
+    ...ended.filter((one) => one.state === 'STATE_ERROR'),
+    ...running.filter((one) => one.state === 'STATE_PAUSED'),
+  ];
+  const error = agents.error ?? unfinished.error ?? lately.error;
+  if (!unfinished.data || !lately.data) {
+    return error ? <ErrorNote error={error} retry={unfinished.reload} /> : <p role="status">Loading…</p>;
+  }
+  if (running.length === 0 && ended.length === 0) return <FirstExperiment />;
+  return (
+    <>
+      <h1>Dashboard</h1>
+      <ErrorNote error={error} retry={unfinished.reload} />
+      {agents.data && <UseBar use={useOf(agents.data)} />}
+      <div class="dashboard">
+        <List title="Running now" id="running-title" all={running.filter((one) => one.state !== 'STATE_PAUSED')} none="Nothing runs." />
+        <List title="Needs you" id="needs-title" all={needing} none="Nothing failed or is paused." />
+        <List title="Recently finished" id="lately-title" all={ended} none="Nothing has finished yet." />
+      </div>
+    </>
+  );
+}

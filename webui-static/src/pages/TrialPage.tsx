@@ -1,0 +1,257 @@
+// Owns the view of one trial: curves, log, checkpoints, hyperparameters, attempts, and what its machine did.
+import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import * as api from '../api';
+import { Metrics } from '../charts/Metrics';
+import { flatten } from '../charts/search';
+import { useNow } from '../components/clock';
+import { LogView } from '../components/LogView';
+import { ErrorNote, StateBadge } from '../components/notes';
+import { currentTab, Facts, Tabs } from '../components/Tabs';
+import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
+import { useLive } from '../live';
+import { sessionEnded } from '../session';
+import { paths, useQuery, useTitle } from '../address';
+import type { Allocation, Checkpoint, Trial } from '../wire';
+import { NotFoundPage } from './NotFoundPage';
+
+const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
+
+function Kill({ trial }: { trial: Trial }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const error = useSignal<api.ApiError | undefined>(undefined);
+  if (isEnded(trial.state)) return null;
+  const kill = async (): Promise<void> => {
+    try {
+      await api.killTrial(trial.id);
+    } catch (cause) {
+      error.value = cause instanceof api.ApiError ? cause : new api.ApiError(-1, String(cause));
+      if (error.value.status === 401) sessionEnded();
+    }
+  };
+  return (
+    <div class="actions">
+      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
+        Kill…
+      </button>
+      <dialog ref={dialog} aria-labelledby="kill-title">
+        <form method="dialog">
+          <h2 id="kill-title">Kill trial {trial.id}?</h2>
+          <p>It ends at once, without saving a checkpoint. This cannot be undone.</p>
+          <div class="actions">
+            <button type="submit">Keep it running</button>
+            <button type="submit" class="danger" onClick={() => void kill()}>
+              Kill
+            </button>
+          </div>
+        </form>
+      </dialog>
+      <ErrorNote error={error.value} />
+    </div>
+  );
+}
+
+function Head({ trial }: { trial: Trial }) {
+  const now = useNow(!isEnded(trial.state));
+  return (
+    <>
+      <div class="page-head">
+        <div>
+          <p class="quiet">
+            <a href={paths.experiments}>Experiments</a> /{' '}
+            <a href={paths.experiment(trial.experimentId)}>{trial.experimentId}</a>
+          </p>
+          <h1>Trial {trial.id}</h1>
+        </div>
+        <Kill trial={trial} />
+      </div>
+      <div class="state-line">
+        <StateBadge state={trial.state} />
+        {trial.exitReason !== '' && <span class="reason">{trial.exitReason}</span>}
+      </div>
+      <Facts
+        facts={[
+          ['Started', dateTime(trial.startTime)],
+          ['Elapsed', span(trial.startTime, trial.endTime, now)],
+          ['Held slots for', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
+          ['Batches', trial.totalBatchesProcessed.toLocaleString()],
+          ['Best metric', metric(trial.searcherMetricValue)],
+          ['Restarts', String(trial.restarts)],
+          ['Run', String(trial.run)],
+          [
+            'Checkpoints',
+            trial.checkpointCount > 0
+              ? `${trial.checkpointCount} (${bytes(Number(trial.totalCheckpointSize))})`
+              : '',
+          ],
+        ]}
+      />
+    </>
+  );
+}
+
+function CheckpointRow({ one }: { one: Checkpoint }) {
+  const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
+  const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
+  const kept = one.state === 'STATE_COMPLETED';
+  return (
+    <details class="card checkpoint">
+      <summary>
+        <StateBadge state={one.state} /> batch {one.stepsCompleted.toLocaleString()}{' '}
+        <span class="quiet">
+          {dateTime(one.reportTime)} · {bytes(size)} · {files.length} files
+          {one.training?.searcherMetric != null && ` · metric ${metric(one.training.searcherMetric)}`}
+        </span>
+      </summary>
+      <p>
+        <code>{one.uuid}</code> {kept && <a href={`/checkpoints/${encodeURIComponent(one.uuid)}`}>Download</a>}
+      </p>
+      {one.storagePath !== '' && (
+        <p class="quiet">
+          on the cluster: <code>{one.storagePath}</code>
+        </p>
+      )}
+      <ul class="plain-list">
+        {files.map(([path, length]) => (
+          <li key={path}>
+            <code>{path}</code> <span class="quiet">{bytes(Number(length))}</span>
+          </li>
+        ))}
+      </ul>
+      <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
+    </details>
+  );
+}
+
+function Checkpoints({ trial }: { trial: Trial }) {
+  const live = useLive(
+    `checkpoints ${trial.id}`,
+    (signal) => api.checkpoints(trial.id, signal),
+    (change) => change === 'everything' || (change.kind === 'checkpoint' && change.trialId === trial.id),
+  );
+  return (
+    <>
+      <ErrorNote error={live.error} retry={live.reload} />
+      {live.data?.length === 0 && (
+        <p class="quiet">
+          No checkpoints yet. <code>min_checkpoint_period</code> in the configuration makes them come more often;{' '}
+          <code>det experiment pause</code> saves one at once.
+        </p>
+      )}
+      {live.data?.map((one) => (
+        <CheckpointRow key={one.uuid} one={one} />
+      ))}
+    </>
+  );
+}
+
+const ending = (one: Allocation): string =>
+  [
+    one.exitKind === '' ? '' : stateName(one.exitKind),
+    one.exitCode != null ? `exit code ${one.exitCode}` : '',
+    one.exitMessage,
+  ]
+    .filter((part) => part !== '')
+    .join(' · ');
+
+function Attempts({ trial }: { trial: Trial }) {
+  const live = useLive(
+    `attempts ${trial.id}`,
+    (signal) => api.allocations(trial.id, signal),
+    (change) => change === 'everything' || (change.kind === 'trial' && change.trialId === trial.id),
+  );
+  const now = useNow(live.data?.some((one) => !one.endTime) ?? false);
+  if (live.data?.length === 0) return <p class="quiet">It has not held a slot yet.</p>;
+  return (
+    <>
+      <ErrorNote error={live.error} retry={live.reload} />
+      <div class="table-frame" role="region" aria-label="Attempts" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="number">
+                Run
+              </th>
+              <th scope="col">State</th>
+              <th scope="col">Agent</th>
+              <th scope="col">Slots</th>
+              <th scope="col">Started</th>
+              <th scope="col" class="number">
+                Duration
+              </th>
+              <th scope="col">How it ended</th>
+            </tr>
+          </thead>
+          <tbody>
+            {live.data?.map((one) => (
+              <tr key={one.id}>
+                <td class="number">{one.run}</td>
+                <td>{stateName(one.state)}</td>
+                <td>{one.agentId}</td>
+                <td>{one.slots.join(', ')}</td>
+                <td>{dateTime(one.startTime)}</td>
+                <td class="number">{span(one.startTime, one.endTime, now)}</td>
+                <td class="reason">{ending(one)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Hyperparameters({ trial }: { trial: Trial }) {
+  const all = [...flatten(sorted(trial.hparams ?? {}))];
+  if (all.length === 0) return <p class="quiet">This trial has no hyperparameters.</p>;
+  return (
+    <div class="table-frame narrow">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Value</th>
+          </tr>
+        </thead>
+        <tbody>
+          {all.map(([name, value]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td class="reason">{typeof value === 'string' ? value : JSON.stringify(value)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function TrialPage({ id }: { id: number }) {
+  const { query } = useQuery();
+  useTitle(`Trial ${id}`);
+  const live = useLive(
+    `trial ${id}`,
+    (signal) => api.trial(id, signal),
+    (change) => change === 'everything' || (change.trialId === id && change.kind !== 'logs'),
+    1000,
+  );
+  const trial = live.data;
+  if (live.error?.status === 404) return <NotFoundPage what={`There is no trial ${id}.`} />;
+  if (!trial) {
+    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
+  }
+  const tab = currentTab(kTabs, query.tab);
+  return (
+    <>
+      <Head trial={trial} />
+      <ErrorNote error={live.error} retry={live.reload} />
+      <Tabs names={kTabs} current={tab} />
+      {tab === 'Metrics' && <Metrics trials={[trial]} ended={isEnded(trial.state)} />}
+      {tab === 'Log' && <LogView trialId={id} taskId={trial.taskId} />}
+      {tab === 'Checkpoints' && <Checkpoints trial={trial} />}
+      {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
+      {tab === 'Attempts' && <Attempts trial={trial} />}
+      {tab === 'Profiler' && <Metrics trials={[trial]} ended={isEnded(trial.state)} system />}
+    </>
+  );
+}

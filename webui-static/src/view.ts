@@ -1,0 +1,116 @@
+// Owns what the list of experiments shows, as its address says it: text, conditions, order, columns. Pure.
+import { kDefaultColumns } from './columns';
+import type { SearchQuery } from './api';
+
+export interface Condition {
+  column: string;
+  operator: string;
+  value: string;
+}
+export interface Sort {
+  column: string;
+  descending: boolean;
+}
+export interface View {
+  text: string;
+  state: string; // "" or "STATE_…"
+  conditions: Condition[];
+  any: boolean; // one condition is enough
+  sorts: Sort[]; // the first counts most
+  columns: string[];
+}
+
+export const kOperators: readonly (readonly [string, string])[] = [
+  ['contains', 'contains'],
+  ['notContains', 'does not contain'],
+  ['=', '='],
+  ['!=', '≠'],
+  ['<', '<'],
+  ['<=', '≤'],
+  ['>', '>'],
+  ['>=', '≥'],
+  ['isEmpty', 'is empty'],
+  ['notEmpty', 'is not empty'],
+];
+
+export const needsValue = (operator: string): boolean => operator !== 'isEmpty' && operator !== 'notEmpty';
+
+function readConditions(text: string | undefined): Condition[] {
+  try {
+    const raw = JSON.parse(text ?? '[]');
+    if (!Array.isArray(raw)) return [];
+    return raw
+      .filter((one) => Array.isArray(one) && one.length === 3 && one.every((part) => typeof part === 'string'))
+      .map(([column, operator, value]) => ({ column, operator, value }))
+      .filter(({ operator }) => kOperators.some(([name]) => name === operator));
+  } catch {
+    return [];
+  }
+}
+
+export function readView(query: Record<string, string | undefined>): View {
+  return {
+    text: query.q ?? '',
+    state: /^STATE_[A-Z_]+$/.test(query.state ?? '') ? (query.state ?? '') : '',
+    conditions: readConditions(query.f),
+    any: query.any === '1',
+    sorts: (query.sort ?? '')
+      .split(',')
+      .filter((one) => one !== '' && one !== '-')
+      .map((one) => ({ column: one.replace(/^-/, ''), descending: one.startsWith('-') })),
+    columns: query.cols ? query.cols.split(',').filter((one) => one !== '') : kDefaultColumns,
+  };
+}
+
+// What changes in the address for these parts of a view; "" removes a key.
+export function writeView(change: Partial<View>): Record<string, string> {
+  const out: Record<string, string> = {};
+  if (change.text !== undefined) out.q = change.text;
+  if (change.state !== undefined) out.state = change.state;
+  if (change.conditions !== undefined) {
+    out.f =
+      change.conditions.length === 0
+        ? ''
+        : JSON.stringify(change.conditions.map((one) => [one.column, one.operator, one.value]));
+  }
+  if (change.any !== undefined) out.any = change.any ? '1' : '';
+  if (change.sorts !== undefined)
+    out.sort = change.sorts.map((one) => (one.descending ? '-' : '') + one.column).join(',');
+  if (change.columns !== undefined)
+    out.cols = change.columns.join() === kDefaultColumns.join() ? '' : change.columns.join(',');
+  return out;
+}
+
+const isNumber = (text: string): boolean => text.trim() !== '' && Number.isFinite(Number(text));
+// Columns whose values are text though they may look like numbers.
+const kTextual = ['name', 'description', 'tags', 'user', 'resourcePool', 'startTime', 'endTime', 'searcherType'];
+
+function child({ column, operator, value }: Condition): object {
+  const asNumber = isNumber(value) && !kTextual.includes(column) && !/ontains/.test(operator);
+  return { kind: 'field', columnName: column, operator, value: asNumber ? Number(value) : value };
+}
+
+// Conditions still being written (a value is missing) do not count.
+export function toSearch(view: View): SearchQuery {
+  const whole = view.conditions.filter((one) => !needsValue(one.operator) || one.value !== '');
+  const children: object[] = [
+    { kind: 'group', conjunction: view.any ? 'or' : 'and', children: whole.map(child) },
+  ];
+  if (view.state !== '')
+    children.push({ kind: 'field', columnName: 'state', operator: '=', value: view.state });
+  const filtered = whole.length > 0 || view.state !== '';
+  return {
+    text: view.text.trim(),
+    sort: view.sorts.map((one) => `${one.column}=${one.descending ? 'desc' : 'asc'}`).join(','),
+    filter: filtered ? JSON.stringify({ filterGroup: { kind: 'group', conjunction: 'and', children } }) : '',
+  };
+}
+
+// The order after a click on a column's head: rising, falling, none. With `add` the other columns stay.
+export function nextSorts(sorts: Sort[], column: string, add: boolean): Sort[] {
+  const own = sorts.find((one) => one.column === column);
+  const rest = add ? sorts : sorts.filter((one) => one.column === column);
+  if (!own) return [...(add ? sorts : []), { column, descending: false }];
+  if (!own.descending) return rest.map((one) => (one === own ? { column, descending: true } : one));
+  return rest.filter((one) => one !== own);
+}
