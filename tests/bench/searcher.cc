@@ -71,7 +71,7 @@ void a_million(const char* policy, const char* prefix) {
   for (const Event& event : events) (void)searcher->handle(event);
   figure((std::string(prefix) + ".decision").c_str(), seconds_since(again) / static_cast<double>(events.size()) * 1e9, "ns", 1000, false);
   const double bytes = static_cast<double>(allocated() - before);
-  figure((std::string(prefix) + ".memory").c_str(), bytes / static_cast<double>(searcher->created()), "B/trial", 100, false);
+  figure((std::string(prefix) + ".memory").c_str(), bytes / static_cast<double>(searcher->created()), "B/trial", 128, false);
   const double promoted = static_cast<double>(kTrials - result->stopped_at.at(1)) / (kTrials / 4.0) - 1;
   figure((std::string(prefix) + ".promoted_beyond").c_str(), promoted * 100, "%", 1, false);
 }
