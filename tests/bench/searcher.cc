@@ -59,9 +59,15 @@ void a_million(const char* policy, const char* prefix) {
   auto config = make_config("async_halving", kTrials, 500);
   config->searcher.rung_policy = policy;
   const Surface surface = [](TrialNumber, const Sample& sample, double time) { return learned(sample, time); };
-  const auto start = Clock::now();
+  auto start = Clock::now();
   const auto result = simulate(config, surface, {.workers = 500, .spans = false});
-  figure((std::string(prefix) + ".1M_trials").c_str(), seconds_since(start), "s", 1, false);
+  double seconds = seconds_since(start);
+  for (int i = 0; i < 2; ++i) {  // the least of three: the machine may be busy with others
+    start = Clock::now();
+    (void)simulate(config, surface, {.workers = 500, .spans = false});
+    seconds = std::min(seconds, seconds_since(start));
+  }
+  figure((std::string(prefix) + ".1M_trials").c_str(), seconds, "s", 1, false);
   std::vector<Event> events;
   events.reserve(static_cast<std::size_t>(result->events));
   (void)simulate(config, surface, {.workers = 500, .spans = false, .on_event = [&](const Event& event) { events.push_back(event); }});
