@@ -2,8 +2,8 @@
 
 namespace det::searcher {
 
-Halving::Halving(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan, std::size_t least)
-    : config_(config.searcher), least_(least) {
+Halving::Halving(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan,
+                 std::size_t least) : config_(config.searcher), least_(least) {
   const Divisor divisor(config_.divisor);
   for (const Bracket& bracket : plan) {
     Run& run = runs_.emplace_back();

@@ -100,20 +100,21 @@ class Simulator {
     trial.state = state;
   }
   void tell(const Event& first) {
-    std::deque<Event> events{first};
-    for (; !events.empty(); events.pop_front()) {
-      if (options_.on_event) options_.on_event(events.front());
+    events_.assign(1, first);
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      const Event event = events_[i];
+      if (options_.on_event) options_.on_event(event);
       ++result_.events;
-      for (Action& action : searcher_.handle(events.front())) act(action, events);
+      for (Action& action : searcher_.handle(event)) act(action);
     }
   }
-  void act(Action& action, std::deque<Event>& events) {
+  void act(Action& action) {
     if (auto* create = std::get_if<Create>(&action)) {
       trials_.push_back({.sample = std::move(create->sample)});
       ready_.push_back(create->trial);
     } else if (auto* stop = std::get_if<Stop>(&action)) {
       leave(trials_[stop->trial], stop->trial, State::kClosed);
-      events.push_back(Exited{stop->trial, ExitReason::kCompleted});
+      events_.push_back(Exited{stop->trial, ExitReason::kCompleted});
     } else if (auto* hold = std::get_if<Hold>(&action)) {
       leave(trials_[hold->trial], hold->trial, State::kHeld);
     } else if (auto* resume = std::get_if<Resume>(&action)) {
@@ -132,6 +133,7 @@ class Simulator {
   double now_ = 0;
   std::uint64_t order_ = 0;
   std::vector<Trial> trials_;
+  std::vector<Event> events_;  ///< that the searcher must hear before time goes on
   std::deque<TrialNumber> ready_;
   std::vector<std::int64_t> idle_;
   std::priority_queue<Report, std::vector<Report>, std::greater<>> reports_;

@@ -18,11 +18,11 @@ namespace {
 using expconf::Hyperparameter;
 using Type = Hyperparameter::Type;
 
-constexpr double kRandomShare = 0.25;
+constexpr double kRandomShare = 1.0 / 3;
 constexpr double kGoodShare = 0.15;
 constexpr std::size_t kMostGood = 25;    ///< kernels of the good density
 constexpr std::size_t kMostRecent = 100; ///< those of the bad one beside what is good no longer
-constexpr int kCandidates = 48;
+constexpr int kCandidates = 24;
 constexpr double kLeastBandwidth = 0.02;
 constexpr double kNarrow = 0.5;  ///< of Scott's bandwidth: what is good is rarely one normal hill
 constexpr double kRootTwoPi = 2.5066282746310002;
@@ -173,7 +173,7 @@ class TpeSampler final : public Sampler {
   std::size_t least_good() const { return std::min<std::size_t>(leaves_.size() + 1, 6); }
   /// Of the longest training with enough results; null: there is none.
   const Level* model() const {
-    const auto enough = static_cast<std::int64_t>(std::max<std::size_t>(10, 2 * least_good()));
+    const auto enough = static_cast<std::int64_t>(std::max<std::size_t>(20, 5 * least_good()));
     for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
       if (level->second.count >= enough) return &level->second;
     }

@@ -59,9 +59,15 @@ void a_million(const char* policy, const char* prefix) {
   auto config = make_config("async_halving", kTrials, 500);
   config->searcher.rung_policy = policy;
   const Surface surface = [](TrialNumber, const Sample& sample, double time) { return learned(sample, time); };
-  const auto start = Clock::now();
+  auto start = Clock::now();
   const auto result = simulate(config, surface, {.workers = 500, .spans = false});
-  figure((std::string(prefix) + ".1M_trials").c_str(), seconds_since(start), "s", 1, false);
+  double seconds = seconds_since(start);
+  for (int i = 0; i < 2; ++i) {  // the least of three: the machine may be busy with others
+    start = Clock::now();
+    (void)simulate(config, surface, {.workers = 500, .spans = false});
+    seconds = std::min(seconds, seconds_since(start));
+  }
+  figure((std::string(prefix) + ".1M_trials").c_str(), seconds, "s", 1, false);
   std::vector<Event> events;
   events.reserve(static_cast<std::size_t>(result->events));
   (void)simulate(config, surface, {.workers = 500, .spans = false, .on_event = [&](const Event& event) { events.push_back(event); }});
@@ -71,7 +77,7 @@ void a_million(const char* policy, const char* prefix) {
   for (const Event& event : events) (void)searcher->handle(event);
   figure((std::string(prefix) + ".decision").c_str(), seconds_since(again) / static_cast<double>(events.size()) * 1e9, "ns", 1000, false);
   const double bytes = static_cast<double>(allocated() - before);
-  figure((std::string(prefix) + ".memory").c_str(), bytes / static_cast<double>(searcher->created()), "B/trial", 100, false);
+  figure((std::string(prefix) + ".memory").c_str(), bytes / static_cast<double>(searcher->created()), "B/trial", 128, false);
   const double promoted = static_cast<double>(kTrials - result->stopped_at.at(1)) / (kTrials / 4.0) - 1;
   figure((std::string(prefix) + ".promoted_beyond").c_str(), promoted * 100, "%", 1, false);
 }
@@ -133,7 +139,7 @@ void tpe_beside_random(const char* name) {
     for (std::uint32_t seed = 0; seed < 101; ++seed) {
       for (int tpe = 0; tpe < 2; ++tpe) {
         auto config = make_config(name, 100, 8);
-        config->experiment_seed = seed;
+        config->experiment_seed = 1000 + seed;  // the sampler's constants were chosen on 0 … 100
         config->searcher.num_rungs = 3;
         config->searcher.sampler = tpe != 0 ? "tpe" : "random";
         const Surface surface = *make_surface(shape, config->hyperparameters, 256);

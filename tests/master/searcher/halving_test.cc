@@ -21,7 +21,8 @@ struct Told {
   std::string handle(const Event& event) {
     std::string text;
     for (const auto& action : show(*config, searcher.handle(event))) {
-      const auto& [word, value] = *action.items().begin();
+      const std::string word = action.begin().key();
+      const auto& value = action.begin().value();
       text += (text.empty() ? "" : " ") + word + (word == "shutdown" ? "" : value.dump());
     }
     return text;
