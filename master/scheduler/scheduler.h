@@ -22,10 +22,9 @@
 // and grows with each end there.)
 //
 // Policies (the order of the walk, and who may be pre-empted for whom):
-//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority
-//   number. fair_share   weighted max-min, by user, then by experiment: the user with the least slots per
-//   weight, in it the
-//                experiment with the least slots per weight. A victim is taken only from one who has, after
+//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority number.
+//   fair_share   weighted max-min, by user, then by experiment: the user with the least slots per weight, in it
+//                the experiment with the least slots per weight. A victim is taken only from one who has, after
 //                losing it, still at least as much per weight as the taker has after starting: nothing moves
 //                back (no thrash).
 //   round_robin  the experiment with the fewest running trials; no pre-emption.
