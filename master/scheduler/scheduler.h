@@ -6,11 +6,10 @@
 // the first of these that it can:
 //   1. start   it on free slots nobody more important is waiting for;
 //   2. wait    for slots of allocations that already leave, and hold these and the free ones it needs with
-//   them;
+//              them (for one slot, or where no agent alone will have enough: so many anywhere in the pool);
 //   3. pre-empt the smallest set of less important allocations that makes room, and hold what they leave;
 //   4. reserve (only one request at a time: the first that can do none of the above, of those that the pool
-//   could
-//      hold when empty): the free and coming slots of the agent where most has gathered are kept for it.
+//              could hold when empty): the free and coming slots of the agent where most has gathered are kept for it.
 // Otherwise it goes without. Of requests of one shape nobody passes anybody: when one cannot start, those of
 // its shape behind it do not either; requests of other shapes behind it still may (back-fill). At most
 // Rules::holders requests are in 2 and 3 at a time. Passes are repeated until one decides nothing.
@@ -23,10 +22,9 @@
 // and grows with each end there.)
 //
 // Policies (the order of the walk, and who may be pre-empted for whom):
-//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority
-//   number. fair_share   weighted max-min, by user, then by experiment: the user with the least slots per
-//   weight, in it the
-//                experiment with the least slots per weight. A victim is taken only from one who has, after
+//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority number.
+//   fair_share   weighted max-min, by user, then by experiment: the user with the least slots per weight, in it
+//                the experiment with the least slots per weight. A victim is taken only from one who has, after
 //                losing it, still at least as much per weight as the taker has after starting: nothing moves
 //                back (no thrash).
 //   round_robin  the experiment with the fewest running trials; no pre-emption.
