@@ -124,6 +124,10 @@ const longTrial = () =>
   `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)
    SELECT ${kLongTrial}, 1, 'training', n, now() - interval '1 day' + n * interval '50 milliseconds',
      json_build_object('loss', CASE WHEN n = 654321 THEN 77 ELSE 2.0 / (1 + n / 50000.0) + sin(n) / 20 END)
+   FROM generate_series(1, ${kPoints}) n;
+   INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)
+   SELECT 'long', 'long.1', 'vm', n % 4, now() - interval '1 day' + n * interval '1 millisecond',
+     CASE WHEN n % 100000 = 0 THEN 'ERROR' ELSE 'INFO' END, 'stdout', 'task', convert_to('line ' || n, 'UTF8')
    FROM generate_series(1, ${kPoints}) n;`;
 
 // Milliseconds and bytes of an answer, the fastest of some.
@@ -382,6 +386,34 @@ const looking = [
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       assert.ok((await drawnPixels('loss')) > 50);
       await shot('million');
+    },
+  ],
+  [
+    'a log of a million lines opens at its end, at a line, and at what is looked for',
+    async () => {
+      const log = `${cluster.url}/det/trials/${kLongTrial}?tab=log`;
+      const untilLine = (text) =>
+        until((wanted) => [...document.querySelectorAll('.log-text')].some((one) => one.textContent === wanted), text);
+      const open = async (name, query, text) => {
+        const start = performance.now();
+        await page.goto(log + query);
+        await untilLine(text);
+        figure(name, performance.now() - start, 'ms');
+      };
+      await open('log_1m_end', '', 'line 1000000');
+      await page.getByRole('button', { name: 'Older lines' }).click();
+      await untilLine('line 998500');
+      const id = sql("SELECT id FROM task_logs WHERE task_id = 'long' AND log = 'line 500000'");
+      await open('log_1m_line', `&line=${id}`, 'line 500000');
+      assert.equal(await page.textContent('.log-chosen .log-text'), 'line 500000');
+      assert.ok(await page.$eval('.log-chosen', (line) => {
+        const [own, frame] = [line, line.closest('.log')].map((element) => element.getBoundingClientRect());
+        return own.top >= frame.top && own.bottom <= frame.bottom;
+      }), 'the line is in sight');
+      await open('log_1m_level', '&level=ERROR', 'line 100000');
+      assert.equal((await page.$$('.log-line')).length, 10);
+      await open('log_1m_text', '&grep=777777', 'line 777777');
+      await open('log_1m_rank', '&rank=3', 'line 999999');
     },
   ],
 ];
