@@ -156,6 +156,8 @@ void Core::Impl::handle(const Tick&) {
       lose(agents.at(AgentId(id)));
     } else if (kind == TimerKind::kTrial) {
       give_up(trials.at(TrialId(std::stoll(id))));
+    } else if (kind == TimerKind::kRetry) {
+      retry(TrialId(std::stoll(id)));
     } else if (auto it = allocations.find(AllocationId(id));
                it != allocations.end() && it->second.state != AllocationState::kTerminated) {
       look_at_deadlines(it->second);

@@ -22,7 +22,7 @@ struct Core::Impl {
     std::vector<TrialId> trials;  ///< by their number; 0 for one that an ending experiment never made
     std::size_t open = 0;         ///< trials that have not ended
   };
-  enum class TimerKind { kAgent, kAllocation, kTrial };
+  enum class TimerKind { kAgent, kAllocation, kTrial, kRetry };
   using TimerKey = std::pair<TimerKind, std::string>;
 
   Options options;
@@ -35,6 +35,7 @@ struct Core::Impl {
   std::map<TrialId, Trial> trials;
   std::map<AllocationId, Allocation> allocations;
   std::map<TrialId, AllocationId> live;              ///< the allocation of each trial that has one
+  std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost before they did anything
   std::map<std::string, std::set<TrialId>> waiting;  ///< by pool: trials that want slots
   std::set<std::string> dirty;                       ///< pools whose slots or requests changed
   std::map<AgentId, Agent> agents;
@@ -86,6 +87,8 @@ struct Core::Impl {
   void handle(const KillTrial& input);
   void handle(const EndTrial& input);
   void create_trial(Experiment& experiment, const searcher::Create& create);
+  void request_slots_later(Trial& trial);
+  void retry(TrialId id);
   void hold(Trial& trial);
   void go_on(Trial& trial);
   void request_slots(Trial& trial);

@@ -109,6 +109,25 @@ void Core::Impl::request_slots(Trial& trial) {
           std::to_string(trial.experiment.value) + ", run " + std::to_string(trial.run + 1) + ")");
 }
 
+void Core::Impl::request_slots_later(Trial& trial) {
+  // A program that cannot start anywhere must not keep the cluster busy with failing.
+  constexpr int kMostDoublings = 6;
+  const int before = failed_starts[trial.id]++;
+  if (before == 0) return request_slots(trial);
+  const Duration delay = std::chrono::seconds(1 << std::min(before - 1, kMostDoublings));
+  timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, now.mono + delay);
+  log(trial, trial.run, "it was lost again before it began; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) +
+                            " s", "WARNING");
+}
+
+void Core::Impl::retry(TrialId id) {
+  timers.set({TimerKind::kRetry, std::to_string(id.value)}, std::nullopt);
+  Trial& trial = trials.at(id);
+  auto here = waiting.find(pool_of(trial));
+  const bool asked = here != waiting.end() && here->second.contains(id);
+  if (trial.state == State::kActive && !trial.held && !live_allocation(id) && !asked) request_slots(trial);
+}
+
 void Core::Impl::withdraw(const Trial& trial) {
   auto it = waiting.find(pool_of(trial));
   if (it == waiting.end() || it->second.erase(trial.id) == 0) return;
@@ -143,6 +162,8 @@ void Core::Impl::end(Trial& trial, State end) {
   touched_trials.insert(trial.id);
   withdraw(trial);
   timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, std::nullopt);
+  timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, std::nullopt);
+  failed_starts.erase(trial.id);
   --searches.at(trial.experiment).open;
   auto reason = searcher::ExitReason::kCompleted;
   if (end == State::kError) reason = searcher::ExitReason::kErrored;
@@ -175,6 +196,10 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
         "restarting (" + std::to_string(trial.restarts) + " of " + std::to_string(most) + ")");
   } else if (exit.kind == ExitKind::kLost) {
     log(trial, allocation.run, "will run again; this does not count as a restart");
+  }
+  if (allocation.attached) failed_starts.erase(trial.id);
+  if (trial.state == State::kActive && !trial.held && exit.kind == ExitKind::kLost && !allocation.attached) {
+    return request_slots_later(trial);
   }
   if (trial.state == State::kActive && !trial.held) request_slots(trial);
 }

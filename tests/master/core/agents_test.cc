@@ -57,6 +57,44 @@ TEST_CASE("what had started and is not there any more runs again") {
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
+TEST_CASE("what cannot be started is tried again, later each time") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 0));
+  const auto lose = [&] { bench.exit(kTrial, ExitKind::kLost); };
+  lose();
+  REQUIRE(bench.live(kTrial) != nullptr);  // at once: it may have been chance
+  for (const int wait : {1, 2, 4, 8, 16, 32, 64, 64}) {
+    lose();
+    const RunNumber run = bench.trial(kTrial).run;
+    bench.pass(std::chrono::milliseconds(wait * 1000 - 1));
+    CHECK(bench.live(kTrial) == nullptr);
+    bench.pass(std::chrono::milliseconds(1));
+    REQUIRE(bench.live(kTrial) != nullptr);
+    CHECK(bench.trial(kTrial).run == run + 1);
+  }
+  REQUIRE(bench.attach(kTrial, bench.trial(kTrial).run));
+  lose();
+  CHECK(bench.live(kTrial) != nullptr);
+  CHECK(bench.trial(kTrial).restarts == 0);
+}
+
+TEST_CASE("a trial that waits to be tried again may be paused, and starts at once when activated") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config(1, 0));
+  for (int i = 0; i < 4; ++i) {
+    if (bench.live(kTrial)) bench.exit(kTrial, ExitKind::kLost);
+    if (i < 2) bench.pass(std::chrono::seconds(1));
+  }
+  REQUIRE(bench.live(kTrial) == nullptr);
+  bench.act(id, ExperimentAction::kPause);
+  bench.pass(std::chrono::minutes(5));
+  CHECK(bench.live(kTrial) == nullptr);
+  bench.act(id, ExperimentAction::kActivate);
+  CHECK(bench.live(kTrial) != nullptr);
+}
+
 TEST_CASE("what was to be killed and never started is gone") {
   Bench bench;
   bench.connect("a1", 1);

@@ -61,7 +61,10 @@ TEST_CASE("losing the machine is no fault of the trial") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 0));
-  for (int i = 0; i < 5; ++i) bench.exit(kTrial, ExitKind::kLost);
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(bench.attach(kTrial, bench.trial(kTrial).run));
+    bench.exit(kTrial, ExitKind::kLost);
+  }
   CHECK(bench.trial(kTrial).restarts == 0);
   CHECK(bench.live(kTrial)->run == 6);
 }

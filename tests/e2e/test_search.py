@@ -1,0 +1,103 @@
+"""Owns searches on a real cluster: many trials, stopped and held at rungs, with slots given back at once."""
+import os
+import pathlib
+import tempfile
+import unittest
+
+from cluster import Cluster, wait_until
+
+BUILD = os.environ["DET_E2E_BUILD"]
+
+CONFIG = """
+name: search
+entrypoint: [{program}]
+max_restarts: 0
+hyperparameters:
+  x: {{type: double, minval: 0, maxval: 1, count: 4}}
+  steps: {steps}
+  milliseconds: {milliseconds}
+  {extra}
+searcher:
+  metric: loss
+  {searcher}
+resources: {{slots_per_trial: 1}}
+reproducibility: {{experiment_seed: 11}}
+"""
+
+
+class Search(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.start_agent("crowd", slots=4)
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def create(self, searcher, steps=8, milliseconds=60, extra=""):
+        program = pathlib.Path(BUILD).resolve() / "bin" / "search_program"
+        lines = "\n  ".join(f"{name}: {value}" for name, value in searcher.items())
+        return self.cluster.create(self.folder.name, CONFIG.format(program=program, steps=steps, searcher=lines,
+                                                                   milliseconds=milliseconds, extra=extra))
+
+    def trials(self, id):
+        trials = self.cluster.experiment(id)["trials"]
+        for trial in trials:
+            trial["state"] = trial["state"].removeprefix("STATE_")
+        return trials
+
+    def steps(self, trials):
+        """How far each trial came, shortest first."""
+        return sorted(trial.get("totalBatchesProcessed", 0) for trial in trials)
+
+    def test_grid_makes_every_point_once(self):
+        id = self.create({"name": "grid"}, steps=1)
+        self.cluster.wait_state(id, "COMPLETED")
+        points = sorted(round(trial["hparams"]["x"], 6) for trial in self.trials(id))
+        self.assertEqual(points, [0, round(1 / 3, 6), round(2 / 3, 6), 1])
+
+    def test_stopping_halving_ends_the_bad_early_and_keeps_a_good_one(self):
+        id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 3, "divisor": 2, "max_time": 8,
+                          "time_metric": "batches", "max_concurrent_trials": 4})
+        self.cluster.wait_state(id, "COMPLETED")
+        trials = self.trials(id)
+        self.assertEqual({trial["state"] for trial in trials}, {"COMPLETED"})
+        self.assertEqual(len(trials), 8)
+        steps = self.steps(trials)
+        self.assertEqual(steps[-1], 8)
+        self.assertLess(sum(steps), 8 * 8)
+        self.assertIn("the searcher has seen enough", "".join(self.cluster.logs(trial["id"]) for trial in trials))
+
+    def test_promoting_halving_holds_trials_and_lets_the_best_go_on(self):
+        id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 3, "divisor": 2, "max_time": 8,
+                          "time_metric": "batches", "max_concurrent_trials": 4, "rung_policy": "promote"})
+        self.cluster.wait_state(id, "COMPLETED")
+        trials = self.trials(id)
+        self.assertEqual(len(trials), 8)
+        resumed = [trial for trial in trials if trial.get("totalBatchesProcessed", 0) > 2]
+        self.assertTrue(resumed)
+        logs = "".join(self.cluster.logs(trial["id"]) for trial in trials)
+        self.assertIn("it waits at a rung of the search", logs)
+        self.assertEqual(self.steps(trials)[-1], 8)
+
+    def test_an_adaptive_search_goes_on_over_a_killed_master(self):
+        id = self.create({"name": "adaptive_asha", "max_trials": 10, "divisor": 2, "max_rungs": 3, "max_time": 8,
+                          "time_metric": "batches", "max_concurrent_trials": 4}, milliseconds=120)
+        wait_until("trials to end", lambda: len([t for t in self.trials(id) if t["state"] == "COMPLETED"]) >= 2)
+        self.cluster.kill_master()
+        self.cluster.start_master()
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertEqual({trial["state"] for trial in self.trials(id)}, {"COMPLETED"})
+        self.assertGreaterEqual(len(self.trials(id)), 10)
+
+    def test_a_trial_without_the_metric_fails_alone(self):
+        id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 2, "divisor": 2, "max_time": 4,
+                          "time_metric": "batches"}, steps=4, extra="no_metric_above: 0.7")
+        self.cluster.wait_state(id, "COMPLETED")
+        trials = self.trials(id)
+        failed = [trial for trial in trials if trial["hparams"]["x"] > 0.7]
+        self.assertTrue(failed)
+        self.assertEqual({trial["state"] for trial in failed}, {"ERROR"})
+        self.assertEqual({trial["state"] for trial in trials if trial["hparams"]["x"] <= 0.7}, {"COMPLETED"})
+        self.assertIn('lack "loss"', self.cluster.logs(failed[0]["id"]))
