@@ -138,7 +138,8 @@ class Reporter {
         break;
       case kRead:
         --outstanding_;
-        ok && !failed_ ? receive() : give_up();
+        // Also of a stream that has failed: gRPC tells why it ended only once all that came was read.
+        ok ? receive() : give_up();
         break;
       case kWrote:
         --outstanding_;

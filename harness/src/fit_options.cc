@@ -56,6 +56,37 @@ std::optional<Length> read_max_length(const Json& config, std::int64_t schedulin
   return std::nullopt;
 }
 
+/// The lengths at which a search by rungs compares its trials (determined-0.38 §1.6): it needs a validation there, and
+/// gets it also where nobody asks for periodic ones. Those of all brackets, since a trial is not told its own.
+std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& longest) {
+  const Json* name = find_path(config, "searcher.name");
+  if (!longest || name == nullptr || (*name != "async_halving" && *name != "adaptive_asha")) return std::nullopt;
+  const Json* given = find_path(config, "searcher.divisor");
+  const double divisor = given != nullptr && given->is_number() ? given->get<double>() : 4;
+  if (!(divisor > 1)) return std::nullopt;
+  const bool adaptive = *name == "adaptive_asha";
+  std::int64_t most = read_count(config, adaptive ? "searcher.max_rungs" : "searcher.num_rungs", adaptive ? 5 : 1);
+  bool limited = adaptive;
+  if (const Json* brackets = find_path(config, "searcher.bracket_rungs"); adaptive && brackets != nullptr) {
+    for (const Json& rungs : *brackets) {
+      if (limited) most = 1;
+      limited = false;
+      if (rungs.is_number_integer()) most = std::max(most, rungs.get<std::int64_t>());
+    }
+  }
+  // A bracket has no more rungs than its trials can fill, unless it is told to.
+  const auto trials = static_cast<double>(read_count(config, "searcher.max_trials", 1));
+  Length rungs{longest->unit};
+  double share = 1;
+  for (std::int64_t rung = 0; rung < most; ++rung, share *= divisor) {
+    if (limited && (share > trials || share > static_cast<double>(longest->count))) break;
+    rungs.at.push_back(std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(longest->count) / share), 1));
+  }
+  std::sort(rungs.at.begin(), rungs.at.end());
+  rungs.at.erase(std::unique(rungs.at.begin(), rungs.at.end()), rungs.at.end());
+  return rungs;
+}
+
 }  // namespace
 
 FitOptions fit_options(const Json& config) {
@@ -64,6 +95,7 @@ FitOptions fit_options(const Json& config) {
   options.reporting_period = Batches(unit);
   options.max_length = read_max_length(config, unit);
   options.validation_period = read_length(config, "min_validation_period");
+  if (!options.validation_period) options.validation_period = rungs_of(config, options.max_length);
   options.checkpoint_period = read_length(config, "min_checkpoint_period");
   if (const Json* initial = find_path(config, "perform_initial_validation"); initial != nullptr) {
     options.step_zero_validation = initial->is_boolean() && initial->get<bool>();

@@ -48,7 +48,7 @@ void Core::Impl::send_start(const Allocation& allocation) {
   const Agent& agent = agents.at(allocation.agent);
   if (agent.session == 0) return;
   out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, trial, experiment.id,
-                                       experiment.config, experiment.model_definition});
+                                       searches.at(experiment.id).config, experiment.model_definition});
 }
 
 void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {

@@ -81,15 +81,21 @@ void Core::Impl::flush() {
   std::move(inserts.begin(), inserts.end(), std::back_inserter(writes));
   inserts.clear();
   for (ExperimentId id : std::exchange(ended_experiments, {})) {
-    for (TrialId trial : searches.at(id).trials) trials.erase(trial);
-    ended_requests.push_back(experiments.at(id).request_id);
-    searches.erase(id);
-    experiments.erase(id);
+    const Experiment& experiment = experiments.at(id);
+    if (auto known = ended_again.find(id); known != ended_again.end()) known->second = experiment.searcher_events;
+    ended_requests.push_back(experiment.request_id);
+    forget(id);
   }
   for (; ended_requests.size() > kEndedRequests; ended_requests.pop_front())
     requests.erase(ended_requests.front());
   fresh_experiments.clear();
   out = nullptr;
+}
+
+void Core::Impl::forget(ExperimentId id) {
+  for (TrialId trial : searches.at(id).trials) trials.erase(trial);
+  searches.erase(id);
+  experiments.erase(id);
 }
 
 void Core::Impl::schedule_pool(const std::string& pool) {

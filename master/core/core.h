@@ -13,6 +13,7 @@
 #include "master/core/input.h"
 #include "master/core/model.h"
 #include "master/core/mutant.h"
+#include "master/core/recovered.h"
 
 namespace det::core {
 
@@ -34,21 +35,6 @@ struct Options {
   int searcher_snapshot_every = 1000;  ///< events
   Mutant mutant = Mutant::kNone;       ///< never set outside tests
   Duration agent_wait() const { return agent_lease + agent_kill_grace + agent_margin; }
-};
-
-/// What the store holds of all that has not ended, as read at start.
-struct Recovered {
-  struct SearcherLog {
-    std::int64_t snapshot_number = 0;
-    std::string snapshot;             ///< "" when there is none
-    std::vector<std::string> events;  ///< those from snapshot_number on, in order
-  };
-  std::vector<Experiment> experiments;             ///< not terminal
-  std::map<ExperimentId, SearcherLog> searchers;   ///< one for each of them
-  std::vector<Trial> trials;                       ///< all trials of those experiments, ended ones too
-  std::vector<Allocation> allocations;             ///< not terminated
-  ExperimentId next_experiment{1};
-  TrialId next_trial{1};
 };
 
 class Core {

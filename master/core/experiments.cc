@@ -41,7 +41,8 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   experiment.original_config = input.original_config;
   experiment.submitted = now.wall;
   experiment.parent = input.parent;
-  searches.emplace(id, Search{.searcher = std::move(*created)});
+  searches.emplace(id, Search{.searcher = std::move(*created), .config = input.config, .shutdown = std::nullopt,
+                              .trials = {}, .open = 0});
   requests[input.request_id] = id;
   touched_experiments.insert(id);
   fresh_experiments.insert(id);
@@ -126,6 +127,9 @@ void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
   Experiment& experiment = experiments.at(id);
   Search& search = searches.at(id);
   const auto actions = search.searcher.handle(event);
+  if (std::holds_alternative<searcher::Extended>(event)) {
+    search.config = expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
+  }
   inserts.push_back(AppendSearcherEvent{
       id, experiment.searcher_events,
       searcher::to_json(event).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});

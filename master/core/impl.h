@@ -18,6 +18,8 @@ namespace det::core {
 struct Core::Impl {
   struct Search {
     searcher::Searcher searcher;
+    /// As submitted, but with the totals of today: what harnesses are given.
+    std::shared_ptr<const expconf::ExperimentConfig> config;
     std::optional<searcher::Shutdown> shutdown;
     std::vector<TrialId> trials;  ///< by their number; 0 for one that an ending experiment never made
     std::size_t open = 0;         ///< trials that have not ended
@@ -32,6 +34,8 @@ struct Core::Impl {
   /// The newest to end: a repeated submission that passed the API's look into the store just before its
   /// experiment ended must still find it here.
   std::deque<RequestId> ended_requests;
+  /// Of experiments that ended after they were taken up again: how many events they had. Older rows are stale.
+  std::map<ExperimentId, std::int64_t> ended_again;
   std::map<TrialId, Trial> trials;
   std::map<AllocationId, Allocation> allocations;
   std::map<TrialId, AllocationId> live;              ///< the allocation of each trial that has one
@@ -66,7 +70,8 @@ struct Core::Impl {
 
   // restore.cc
   Status restore(Recovered recovered);
-  Status restore_search(const Experiment& experiment, const Recovered::SearcherLog& log);
+  static Result<Search> make_search(const Experiment& experiment, const Recovered::SearcherLog& log);
+  static Status number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& trials);
   Status restore_allocation(Allocation allocation);
 
   // experiments.cc
@@ -82,6 +87,12 @@ struct Core::Impl {
   void end_if_done(ExperimentId id);
   void update_progress(Experiment& experiment);
   void report_progress(const Trial& trial);
+
+  // extend.cc
+  void handle(const ContinueSearch& input);
+  Status take_up(const Recovered& rows);
+  void forget(ExperimentId id);
+  void reopen(Trial& trial);
 
   // trials.cc
   void handle(const KillTrial& input);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "master/core/model.h"
+#include "master/core/recovered.h"
 
 namespace det::core {
 
@@ -46,6 +47,17 @@ struct ActOnExperiment {
 struct KillTrial {
   ReplyTo reply = 0;
   TrialId trial;
+};
+
+/// More of a search that runs or is over: new totals, or else its failed trials once more, from their checkpoints.
+/// A trial that goes on starts with no restarts used. Replies Done, or kNotFound (it has ended and `ended` is null, or
+/// it does not exist), or why the search refuses (kInvalidArgument, kFailedPrecondition), or kAborted: it changed
+/// since it was read. Said twice, it is refused the second time.
+struct ContinueSearch {
+  ReplyTo reply = 0;
+  ExperimentId experiment;
+  std::optional<searcher::Extended> extend;
+  std::shared_ptr<const Recovered> ended;  ///< the rows of an experiment that has ended
 };
 
 // ---- from agents (through master/api/agent_link) ---------------------------------------------------------------
@@ -153,8 +165,9 @@ struct EndTrial {
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, AgentConnected, AgentDisconnected,
-                           AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint, ReportProgress,
-                           ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, Tick>;
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, AgentConnected,
+                           AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
+                           ReportCheckpoint, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
+                           HarnessAlive, EndTrial, Tick>;
 
 }  // namespace det::core

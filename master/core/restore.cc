@@ -28,31 +28,24 @@ Status Core::Impl::restore(Recovered recovered) {
     if (!experiments.emplace(id, std::move(experiment)).second) {
       return contradiction("experiment " + std::to_string(id.value) + " is there twice");
     }
-    TRY(restore_search(experiments.at(id), recovered.searchers[id]));
+    TRY_ASSIGN(auto search, make_search(experiments.at(id), recovered.searchers[id]));
+    searches.emplace(id, std::move(search));
   }
-  std::map<ExperimentId, std::map<RequestId, searcher::TrialNumber>> numbers;
-  for (auto& [id, search] : searches) {
-    const std::uint32_t seed = experiments.at(id).config->experiment_seed;
-    search.trials.resize(search.searcher.created());
-    for (searcher::TrialNumber number = 0; number < search.searcher.created(); ++number) {
-      numbers[id].emplace(searcher::request_id(seed, number), number);
-    }
-  }
+  std::map<ExperimentId, std::vector<Trial>> rows;
   for (Trial& trial : recovered.trials) {
-    const std::string name = "trial " + std::to_string(trial.id.value);
-    auto search = searches.find(trial.experiment);
-    if (search == searches.end()) return contradiction(name + " has no experiment");
-    auto number = numbers[trial.experiment].find(trial.request_id);
-    if (number == numbers[trial.experiment].end()) {
-      return contradiction(name + " was never asked for by its search, or is there twice");
+    if (!searches.contains(trial.experiment)) {
+      return contradiction("trial " + std::to_string(trial.id.value) + " has no experiment");
     }
-    trial.number = number->second;
-    numbers[trial.experiment].erase(number);
-    search->second.trials[trial.number] = trial.id;
-    search->second.searcher.set_progress(trial.number, trial.progress);
-    if (!is_terminal(trial.state)) ++search->second.open;
-    const TrialId id = trial.id;
-    if (!trials.emplace(id, std::move(trial)).second) return contradiction(name + " is there twice");
+    rows[trial.experiment].push_back(std::move(trial));
+  }
+  for (auto& [id, of_one] : rows) {
+    TRY(number_trials(experiments.at(id), searches.at(id), of_one));
+    for (Trial& trial : of_one) {
+      const TrialId name = trial.id;
+      if (!trials.emplace(name, std::move(trial)).second) {
+        return contradiction("trial " + std::to_string(name.value) + " is there twice");
+      }
+    }
   }
   for (Allocation& allocation : recovered.allocations) TRY(restore_allocation(std::move(allocation)));
   for (auto& [id, trial] : trials) {
@@ -71,7 +64,8 @@ Status Core::Impl::restore(Recovered recovered) {
   return {};
 }
 
-Status Core::Impl::restore_search(const Experiment& experiment, const Recovered::SearcherLog& stored) {
+Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
+                                                   const Recovered::SearcherLog& stored) {
   const std::string name = "the search of experiment " + std::to_string(experiment.id.value);
   const auto total = stored.snapshot_number + static_cast<std::int64_t>(stored.events.size());
   if (total != experiment.searcher_events) {
@@ -84,7 +78,7 @@ Status Core::Impl::restore_search(const Experiment& experiment, const Recovered:
     made = searcher::Searcher::restore(experiment.config, snapshot);
   }
   if (!made) return tl::unexpected(std::move(made).error());
-  Search search{.searcher = std::move(*made)};
+  Search search{.searcher = std::move(*made), .config = nullptr, .shutdown = std::nullopt, .trials = {}, .open = 0};
   for (const std::string& text : stored.events) {
     TRY_ASSIGN(const auto json, read(text, "an event of " + name));
     TRY_ASSIGN(const auto event, searcher::event_from_json(json));
@@ -92,7 +86,29 @@ Status Core::Impl::restore_search(const Experiment& experiment, const Recovered:
       if (auto* shutdown = std::get_if<searcher::Shutdown>(&action)) search.shutdown = *shutdown;
     }
   }
-  searches.emplace(experiment.id, std::move(search));
+  search.config = expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
+  search.trials.resize(search.searcher.created());
+  return search;
+}
+
+Status Core::Impl::number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& rows) {
+  const std::uint32_t seed = experiment.config->experiment_seed;
+  std::map<RequestId, searcher::TrialNumber> numbers;
+  for (searcher::TrialNumber number = 0; number < search.searcher.created(); ++number) {
+    numbers.emplace(searcher::request_id(seed, number), number);
+  }
+  for (Trial& trial : rows) {
+    auto number = numbers.find(trial.request_id);
+    if (number == numbers.end()) {
+      return contradiction("trial " + std::to_string(trial.id.value) +
+                           " was never asked for by its search, or is there twice");
+    }
+    trial.number = number->second;
+    numbers.erase(number);
+    search.trials[trial.number] = trial.id;
+    search.searcher.set_progress(trial.number, trial.progress);
+    if (!is_terminal(trial.state)) ++search.open;
+  }
   return {};
 }
 

@@ -8,8 +8,8 @@ namespace det::core {
 namespace {
 
 template <typename S, typename Name>
-void change_checked(S& state, S to, Name name) {
-  if (!is_legal(state, to)) {
+void change_checked(bool legal, S& state, S to, Name name) {
+  if (!legal) {
     const std::string from_name(name(state)), to_name(name(to));
     std::fprintf(stderr, "broken rule: state %s may not become %s\n", from_name.c_str(), to_name.c_str());
     std::abort();
@@ -45,8 +45,13 @@ bool is_legal(State from, State to) {
 
 bool is_legal(AllocationState from, AllocationState to) { return from < to; }
 
-void change(State& state, State to) { change_checked(state, to, state_name); }
-void change(AllocationState& state, AllocationState to) { change_checked(state, to, allocation_state_name); }
+void change(State& state, State to) { change_checked(is_legal(state, to), state, to, state_name); }
+void change(AllocationState& state, AllocationState to) {
+  change_checked(is_legal(state, to), state, to, allocation_state_name);
+}
+void take_back(State& state, State to) {
+  change_checked(is_terminal(state) && (to == State::kActive || to == State::kPaused), state, to, state_name);
+}
 
 State end_of(State stopping) {
   switch (stopping) {

@@ -18,6 +18,9 @@ bool is_legal(AllocationState from, AllocationState to);
 void change(State& state, State to);
 void change(AllocationState& state, AllocationState to);
 
+/// An end that a user takes back: COMPLETED, CANCELED or ERROR → `to`, ACTIVE or PAUSED.
+void take_back(State& state, State to);
+
 /// The end that a stopping state announces.
 State end_of(State stopping);
 

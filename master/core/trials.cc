@@ -63,6 +63,7 @@ void Core::Impl::hold(Trial& trial) {
 }
 
 void Core::Impl::go_on(Trial& trial) {
+  if (is_terminal(trial.state)) return reopen(trial);
   if (!trial.held) return;
   trial.held = false;
   touched_trials.insert(trial.id);

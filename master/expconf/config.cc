@@ -48,4 +48,29 @@ std::optional<std::pair<std::string, std::string>> ExperimentConfig::trial_class
   return std::pair(std::move(module), std::move(name));
 }
 
+std::shared_ptr<const ExperimentConfig> with_totals(std::shared_ptr<const ExperimentConfig> config,
+                                                    std::int64_t max_trials, std::int64_t max_time) {
+  const SearcherConfig& now = config->searcher;
+  const std::int64_t time = now.max_time ? *now.max_time : now.max_length ? now.max_length->count : 0;
+  if (max_trials == now.max_trials && (max_time == 0 || max_time == time)) return config;
+  auto changed = std::make_shared<ExperimentConfig>(*config);
+  nlohmann::ordered_json& resolved = changed->resolved["searcher"];
+  changed->searcher.max_trials = max_trials;
+  if (resolved.contains("max_trials")) resolved["max_trials"] = max_trials;
+  if (max_time == 0) return changed;
+  if (now.max_time) {
+    changed->searcher.max_time = max_time;
+    resolved["max_time"] = max_time;
+  }
+  if (!now.max_length) return changed;
+  changed->searcher.max_length->count = max_time;
+  nlohmann::ordered_json& length = resolved["max_length"];
+  if (length.is_object() && length.size() == 1) {
+    length.begin().value() = max_time;
+  } else {
+    length = max_time;
+  }
+  return changed;
+}
+
 }  // namespace det::expconf

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -110,5 +111,10 @@ struct ExperimentConfig {
   /// "module:Class" when the entrypoint is of that form.
   std::optional<std::pair<std::string, std::string>> trial_class() const;
 };
+
+/// The same with other totals of the search, in `searcher` and in `resolved`: what a search that was extended gives to
+/// its trials. `max_time` 0: none. The argument itself when nothing changes.
+std::shared_ptr<const ExperimentConfig> with_totals(std::shared_ptr<const ExperimentConfig> config,
+                                                    std::int64_t max_trials, std::int64_t max_time);
 
 }  // namespace det::expconf

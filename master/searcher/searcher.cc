@@ -197,6 +197,9 @@ double Searcher::progress() const {
   return std::clamp(state_->method->progress(state_->book, running), 0.0, 1.0);
 }
 
+std::int64_t Searcher::max_trials() const { return state_->book.max_trials; }
+std::int64_t Searcher::max_time() const { return state_->book.max_time; }
+
 TrialNumber Searcher::created() const { return static_cast<TrialNumber>(state_->book.states.size()); }
 
 }  // namespace det::searcher

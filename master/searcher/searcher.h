@@ -83,6 +83,9 @@ class Searcher {
   double progress() const;
   /// How many trials were created.
   TrialNumber created() const;
+  /// The totals: the configuration's, or what Extended made of them. max_time 0: a trial's length is its own.
+  std::int64_t max_trials() const;
+  std::int64_t max_time() const;
   nlohmann::json snapshot() const;
 
  private:

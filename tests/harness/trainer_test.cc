@@ -216,6 +216,29 @@ TEST_CASE("the configuration says how long to train and when to validate") {
   CHECK(options.step_zero_validation);
 }
 
+TEST_CASE("a search by rungs gets a validation at each of them") {
+  const auto moments = [](const Json& searcher) {
+    const auto period = fit_options({{"searcher", searcher}}).validation_period;
+    return period ? period->at : std::vector<std::int64_t>{};
+  };
+  using Moments = std::vector<std::int64_t>;
+  Json searcher{{"name", "async_halving"}, {"num_rungs", 3}, {"max_time", 937}, {"time_metric", "batches"}, {"max_trials", 2}};
+  CHECK(moments(searcher) == Moments{58, 234, 937});
+  searcher["divisor"] = 3;
+  CHECK(moments(searcher) == Moments{104, 312, 937});
+  Json adaptive{{"name", "adaptive_asha"}, {"max_trials", 16}, {"max_time", 937}, {"time_metric", "batches"}};
+  CHECK(moments(adaptive) == Moments{58, 234, 937});
+  adaptive["max_trials"] = 500;
+  CHECK(moments(adaptive) == Moments{3, 14, 58, 234, 937});
+  adaptive["bracket_rungs"] = {2, 1};
+  CHECK(moments(adaptive) == Moments{234, 937});
+  CHECK(moments({{"name", "random"}, {"max_length", {{"batches", 100}}}}).empty());
+  const Json asked{{"searcher", searcher}, {"min_validation_period", {{"batches", 50}}}};
+  CHECK(fit_options(asked).validation_period->count == 50);
+  CHECK(fit_options({{"searcher", {{"name", "async_halving"}, {"num_rungs", 2}, {"max_length", {{"epochs", 8}}}}}})
+            .validation_period->unit == Length::Unit::kEpochs);
+}
+
 TEST_CASE("the file of tensors comes back as it was, and nothing but plain data is read") {
   Folder folder;
   const std::string path = std::string(folder) + "/x.pth";
