@@ -35,6 +35,42 @@ Command steering(std::vector<std::string> names, std::string summary, Act act, s
           }};
 }
 
+Action declare_extend(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto trials = std::make_shared<std::int64_t>(), time = std::make_shared<std::int64_t>();
+  add_id(app, *id, "The experiment's id.");
+  auto* more_trials = app.add_option("--max-trials", *trials, "How many trials the search makes in all.");
+  auto* more_time = app.add_option("--max-time", *time,
+                                   "How long a trial trains in all, in the unit of max_time or max_length.");
+  return [=](Session& session) -> Result<int> {
+    if (more_trials->count() + more_time->count() == 0) {
+      return fail(Code::kInvalidArgument, "say how far: --max-trials N, --max-time N, or both");
+    }
+    TRY_ASSIGN(Client * client, session.client());
+    v1::ExtendExperimentRequest request;
+    request.set_id(*id);
+    if (more_trials->count() > 0) request.set_max_trials(*trials);
+    if (more_time->count() > 0) request.set_max_time(*time);
+    TRY(client->call(&v1::ExperimentService::Stub::ExtendExperiment, request));
+    std::cout << "Extended experiment " << *id << '\n';
+    return 0;
+  };
+}
+
+Action declare_retry(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  add_id(app, *id, "The experiment's id.");
+  app.add_flag_callback("--failed", [] {}, "Trials that ended in error; there is no other kind to retry.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::ExperimentActionRequest request;
+    request.set_id(*id);
+    TRY(client->call(&v1::ExperimentService::Stub::RetryExperiment, request));
+    std::cout << "Retrying the failed trials of experiment " << *id << '\n';
+    return 0;
+  };
+}
+
 Action declare_logs(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto flags = std::make_shared<LogFlags>();
@@ -167,7 +203,9 @@ Command experiment_command() {
                 "Activated"),
        steering({"pause"}, "Checkpoint, stop and free the slots.", &Stub::PauseExperiment, "Paused"),
        steering({"cancel"}, "Checkpoint and end.", &Stub::CancelExperiment, "Canceled"),
-       steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed")}};
+       steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed"),
+       {{"extend"}, "Give a search more trials or time, also after its end.", declare_extend},
+       {{"retry"}, "Run failed trials again from their checkpoints.", declare_retry}}};
 }
 
 }  // namespace det::cli

@@ -47,6 +47,8 @@ const std::map<std::string_view, Requirement>& table() {
       {"/det.v1.ExperimentService/PauseExperiment", R::kUser},
       {"/det.v1.ExperimentService/CancelExperiment", R::kUser},
       {"/det.v1.ExperimentService/KillExperiment", R::kUser},
+      {"/det.v1.ExperimentService/ExtendExperiment", R::kUser},
+      {"/det.v1.ExperimentService/RetryExperiment", R::kUser},
       {"/det.v1.TrialService/GetTrial", R::kUser},
       {"/det.v1.TrialService/GetTrialWorkloads", R::kUser},
       {"/det.v1.TrialService/GetTrialCheckpoints", R::kUser},

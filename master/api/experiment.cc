@@ -6,6 +6,7 @@
 #include "base/secret.h"
 #include "master/api/convert.h"
 #include "master/api/trial.h"
+#include "master/db/pg_store_load.h"
 #include "master/db/queries_model.h"
 
 namespace det::api {
@@ -167,6 +168,38 @@ grpc::ServerUnaryReactor* ExperimentService::KillExperiment(grpc::CallbackServer
                                                             const v1::ExperimentActionRequest* request,
                                                             v1::ExperimentActionResponse*) {
   return act(call, "/det.v1.ExperimentService/KillExperiment", request, core::ExperimentAction::kKill);
+}
+
+/// Asks the core first for a live experiment; of one that has ended it gets the rows.
+Status ExperimentService::continue_search(ExperimentId id, std::optional<searcher::Extended> extend) const {
+  auto done = context_.loop.ask(core::ContinueSearch{.experiment = id, .extend = extend});
+  if (!done && done.error().code == Code::kNotFound) {
+    TRY_ASSIGN(auto rows, context_.pool.with<core::Recovered>(
+                              [id](db::Connection& connection) { return db::load_ended(connection, id); }));
+    done = context_.loop.ask(core::ContinueSearch{
+        .experiment = id, .extend = extend, .ended = std::make_shared<const core::Recovered>(std::move(rows))});
+  }
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+grpc::ServerUnaryReactor* ExperimentService::ExtendExperiment(grpc::CallbackServerContext* call,
+                                                              const v1::ExtendExperimentRequest* request,
+                                                              v1::ExperimentActionResponse*) {
+  return unary(context_, call, "/det.v1.ExperimentService/ExtendExperiment", [this, request](const Caller&) -> Status {
+    searcher::Extended more;
+    if (request->has_max_trials()) more.max_trials = request->max_trials();
+    if (request->has_max_time()) more.max_time = request->max_time();
+    return continue_search(ExperimentId(request->id()), more);
+  });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::RetryExperiment(grpc::CallbackServerContext* call,
+                                                             const v1::ExperimentActionRequest* request,
+                                                             v1::ExperimentActionResponse*) {
+  return unary(context_, call, "/det.v1.ExperimentService/RetryExperiment", [this, request](const Caller&) -> Status {
+    return continue_search(ExperimentId(request->id()), std::nullopt);
+  });
 }
 
 }  // namespace det::api

@@ -41,8 +41,15 @@ class ExperimentService final : public v1::ExperimentService::CallbackService {
   grpc::ServerUnaryReactor* KillExperiment(grpc::CallbackServerContext* call,
                                            const v1::ExperimentActionRequest* request,
                                            v1::ExperimentActionResponse* response) override;
+  grpc::ServerUnaryReactor* ExtendExperiment(grpc::CallbackServerContext* call,
+                                             const v1::ExtendExperimentRequest* request,
+                                             v1::ExperimentActionResponse* response) override;
+  grpc::ServerUnaryReactor* RetryExperiment(grpc::CallbackServerContext* call,
+                                            const v1::ExperimentActionRequest* request,
+                                            v1::ExperimentActionResponse* response) override;
 
  private:
+  Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend) const;
   grpc::ServerUnaryReactor* act(grpc::CallbackServerContext* call, const char* method,
                                 const v1::ExperimentActionRequest* request, core::ExperimentAction action);
   const Context& context_;

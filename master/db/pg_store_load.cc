@@ -4,11 +4,15 @@
 #include "master/db/rows.h"
 #include "master/expconf/parse.h"
 
-#define DET_LIVE_EXPERIMENTS \
-  "SELECT id FROM experiments WHERE state NOT IN ('COMPLETED', 'CANCELED', 'ERROR')"
+/// $1: one experiment; NULL: all that have not ended.
+#define DET_CHOSEN_EXPERIMENTS                                                              \
+  "SELECT id FROM experiments WHERE CASE WHEN $1::bigint IS NULL THEN"                      \
+  " state NOT IN ('COMPLETED', 'CANCELED', 'ERROR') ELSE id = $1::bigint END"
 
 namespace det::db {
 namespace {
+
+using Choice = std::optional<ExperimentId>;
 
 constexpr std::string_view kExitKinds[] = {"SUCCEEDED", "FAILED", "LOST", "STOPPED"};
 
@@ -28,12 +32,12 @@ Result<std::shared_ptr<const expconf::ExperimentConfig>> read_config(ExperimentI
   return std::make_shared<const expconf::ExperimentConfig>(std::move(*config));
 }
 
-Status load_experiments(Connection& connection, core::Recovered& out) {
+Status load_experiments(Connection& connection, Choice choice, core::Recovered& out) {
   TRY_ASSIGN(const Rows rows,
              connection.query(
                  "SELECT id, request_id, job_id, owner_id, project_id, state, config, original_config,"
                  " model_definition, progress, submitted, ended, parent_id, searcher_events, unmanaged FROM experiments"
-                 " WHERE id IN (" DET_LIVE_EXPERIMENTS ") ORDER BY id"));
+                 " WHERE id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY id", choice));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
     core::Experiment experiment;
@@ -49,10 +53,10 @@ Status load_experiments(Connection& connection, core::Recovered& out) {
   return {};
 }
 
-Status load_searchers(Connection& connection, core::Recovered& out) {
+Status load_searchers(Connection& connection, Choice choice, core::Recovered& out) {
   TRY_ASSIGN(const Rows snapshots,
              connection.query("SELECT experiment_id, number, snapshot FROM searcher_snapshots"
-                              " WHERE experiment_id IN (" DET_LIVE_EXPERIMENTS ")"));
+                              " WHERE experiment_id IN (" DET_CHOSEN_EXPERIMENTS ")", choice));
   for (int i = 0; i < snapshots.size(); ++i) {
     Rows::Row row = snapshots[i];
     auto& log = out.searchers[row.next<ExperimentId>()];
@@ -61,8 +65,8 @@ Status load_searchers(Connection& connection, core::Recovered& out) {
   TRY_ASSIGN(
       const Rows events,
       connection.query("SELECT e.experiment_id, e.event FROM searcher_events e LEFT JOIN searcher_snapshots s"
-                       " USING (experiment_id) WHERE e.experiment_id IN (" DET_LIVE_EXPERIMENTS ")"
-                       " AND e.number >= coalesce(s.number, 0) ORDER BY e.experiment_id, e.number"));
+                       " USING (experiment_id) WHERE e.experiment_id IN (" DET_CHOSEN_EXPERIMENTS ")"
+                       " AND e.number >= coalesce(s.number, 0) ORDER BY e.experiment_id, e.number", choice));
   for (int i = 0; i < events.size(); ++i) {
     Rows::Row row = events[i];
     auto& log = out.searchers[row.next<ExperimentId>()];
@@ -120,22 +124,36 @@ core::Trial read_trial(Rows::Row& row) {
   return trial;
 }
 
-Result<core::Recovered> load_recovered(Connection& connection) {
-  core::Recovered out;
-  TRY(load_experiments(connection, out));
-  TRY(load_searchers(connection, out));
-  TRY_ASSIGN(
-      const Rows trials,
-      connection.query("SELECT " DET_TRIAL_COLUMNS
-                       " FROM trials t WHERE t.experiment_id IN (" DET_LIVE_EXPERIMENTS ") ORDER BY t.id"));
+static Status load_trials(Connection& connection, Choice choice, core::Recovered& out) {
+  TRY_ASSIGN(const Rows trials,
+             connection.query("SELECT " DET_TRIAL_COLUMNS
+                              " FROM trials t WHERE t.experiment_id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY t.id",
+                              choice));
   for (int i = 0; i < trials.size(); ++i) {
     Rows::Row row = trials[i];
     out.trials.push_back(read_trial(row));
   }
+  return {};
+}
+
+Result<core::Recovered> load_recovered(Connection& connection) {
+  core::Recovered out;
+  TRY(load_experiments(connection, std::nullopt, out));
+  TRY(load_searchers(connection, std::nullopt, out));
+  TRY(load_trials(connection, std::nullopt, out));
   TRY(load_allocations(connection, out));
   TRY_ASSIGN(const Rows next, connection.query("SELECT (SELECT coalesce(max(id), 0) + 1 FROM experiments),"
                                                " (SELECT coalesce(max(id), 0) + 1 FROM trials)"));
   next[0].into(out.next_experiment, out.next_trial);
+  return out;
+}
+
+Result<core::Recovered> load_ended(Connection& connection, ExperimentId id) {
+  core::Recovered out;
+  TRY(load_experiments(connection, id, out));
+  if (out.experiments.empty()) return fail(Code::kNotFound, "there is no experiment " + std::to_string(id.value));
+  TRY(load_searchers(connection, id, out));
+  TRY(load_trials(connection, id, out));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Owns reading back what a master needs to go on. Not for other rooms.
+// Owns reading back what a master needs to go on, at its start or with one experiment that has ended.
 #pragma once
 
 #include "master/core/core.h"
@@ -8,5 +8,8 @@ namespace det::db {
 
 /// Everything not ended, and the next ids. kDataLoss when a stored configuration cannot be read.
 Result<core::Recovered> load_recovered(Connection& connection);
+
+/// One experiment with all its trials and its searcher. kNotFound when there is none of that id.
+Result<core::Recovered> load_ended(Connection& connection, ExperimentId id);
 
 }  // namespace det::db

@@ -101,3 +101,26 @@ class Search(unittest.TestCase):
         self.assertEqual({trial["state"] for trial in failed}, {"ERROR"})
         self.assertEqual({trial["state"] for trial in trials if trial["hparams"]["x"] <= 0.7}, {"COMPLETED"})
         self.assertIn('lack "loss"', self.cluster.logs(failed[0]["id"]))
+
+    def test_a_search_that_is_over_goes_on_when_it_is_extended(self):
+        id = self.create({"name": "random", "max_trials": 2, "max_length": "{batches: 2}"}, steps=2)
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertEqual(len(self.trials(id)), 2)
+        self.cluster.det("experiment", "extend", id, "--max-trials", "4")
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertEqual([trial["state"] for trial in self.trials(id)], ["COMPLETED"] * 4)
+        refused = self.cluster.run_det("experiment", "extend", id, "--max-trials", "3")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("can only grow", refused.stderr)
+
+    def test_failed_trials_of_a_search_that_is_over_run_again(self):
+        broken = pathlib.Path(self.folder.name) / "broken"
+        broken.touch()
+        id = self.create({"name": "grid"}, steps=1, extra=f"fails_while: {broken}")
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertEqual(sorted(trial["state"] for trial in self.trials(id)), ["COMPLETED"] * 2 + ["ERROR"] * 2)
+        broken.unlink()
+        self.cluster.det("experiment", "retry", id, "--failed")
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertEqual([trial["state"] for trial in self.trials(id)], ["COMPLETED"] * 4)
+        self.assertIn("no trial that failed", self.cluster.run_det("experiment", "retry", id).stderr)

@@ -41,11 +41,11 @@ struct Apply {
 
 void MemoryDisk::apply(const core::Write& write) { std::visit(Apply{*this}, write); }
 
-core::Recovered MemoryDisk::recover() const {
+core::Recovered MemoryDisk::recover(std::optional<ExperimentId> one) const {
   core::Recovered recovered;
   for (const auto& [id, experiment] : experiments) {
     recovered.next_experiment = ExperimentId(id.value + 1);
-    if (core::is_terminal(experiment.state)) continue;
+    if (one ? id != *one : core::is_terminal(experiment.state)) continue;
     recovered.experiments.push_back(experiment);
     auto& log = recovered.searchers[id];
     if (auto it = searcher_snapshots.find(id); it != searcher_snapshots.end()) {

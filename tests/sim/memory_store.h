@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -32,7 +33,8 @@ struct MemoryDisk {
 
   void apply(const core::Write& write);
   /// As a start reads it.
-  core::Recovered recover() const;
+  /// All that has not ended, or else one experiment.
+  core::Recovered recover(std::optional<ExperimentId> one = std::nullopt) const;
 };
 
 class MemoryStore final : public db::Store {

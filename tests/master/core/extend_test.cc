@@ -1,0 +1,118 @@
+// Owns the tests of searches that go on: more trials or time, and another try for failed trials.
+#include <catch2/catch.hpp>
+
+#include "bench.h"
+
+namespace det::core {
+namespace {
+
+std::shared_ptr<const Recovered> rows_of(const Bench& bench, ExperimentId id) {
+  return std::make_shared<const Recovered>(bench.disk().recover(id));
+}
+
+std::shared_ptr<expconf::ExperimentConfig> random_search(const Bench& bench, std::int64_t trials) {
+  auto config = bench.config(1, 0);
+  config->searcher.name = "random";
+  config->searcher.max_trials = trials;
+  config->searcher.max_length = expconf::Length{expconf::Length::Unit::kBatches, 100};
+  config->resolved["searcher"] = {{"max_trials", trials}, {"max_length", {{"batches", 100}}}};
+  return config;
+}
+
+void run_to_end(Bench& bench, std::int64_t first, std::int64_t last, ExitKind kind = ExitKind::kSucceeded) {
+  for (std::int64_t id = first; id <= last; ++id) bench.exit(TrialId{id}, kind);
+}
+
+/// nullopt: done.
+std::optional<Code> code_of(Bench& bench, ContinueSearch input) {
+  const auto answer = bench.step(input);
+  if (!answer) return Code::kUnknown;
+  return *answer ? std::nullopt : std::optional(answer->error().code);
+}
+
+TEST_CASE("a search that has ended makes more trials when it is extended") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 2));
+  run_to_end(bench, 1, 2);
+  REQUIRE(bench.experiment(id).state == State::kCompleted);
+  const searcher::Extended more{.max_trials = 5, .max_time = std::nullopt};
+  CHECK(code_of(bench, {.experiment = id, .extend = more}) == Code::kNotFound);
+  CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = rows_of(bench, id)}) == std::nullopt);
+  CHECK(bench.experiment(id).state == State::kActive);
+  CHECK_FALSE(bench.experiment(id).ended);
+  run_to_end(bench, 3, 5);
+  CHECK(bench.experiment(id).state == State::kCompleted);
+  CHECK(bench.disk().trials.size() == 5);
+}
+
+TEST_CASE("an extension survives the master's end, and its trials are given the longer length") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 2));
+  run_to_end(bench, 1, 1);
+  REQUIRE(code_of(bench, {.experiment = id, .extend = searcher::Extended{.max_trials = {}, .max_time = 300}}) ==
+          std::nullopt);
+  const auto starts = bench.sends<StartAllocation>();
+  REQUIRE(starts.size() == 1);
+  CHECK(starts[0].trial.id == TrialId{1});
+  CHECK(starts[0].config->searcher.max_length->count == 300);
+  CHECK(starts[0].config->resolved["searcher"]["max_length"]["batches"] == 300);
+  CHECK(bench.experiment(id).config->searcher.max_length->count == 100);
+  bench.restart();
+  bench.connect("a1", 8);
+  for (const auto& start : bench.sends<StartAllocation>()) CHECK(start.config->searcher.max_length->count == 300);
+  CHECK_FALSE(bench.sends<StartAllocation>().empty());
+}
+
+TEST_CASE("failed trials run again from their checkpoints, and the others are left alone") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 3));
+  REQUIRE(bench.attach(TrialId{2}, 1));
+  REQUIRE(bench.checkpoint(TrialId{2}, 1, 40, "c40"));
+  run_to_end(bench, 1, 1);
+  run_to_end(bench, 2, 3, ExitKind::kFailed);
+  REQUIRE(bench.experiment(id).state == State::kCompleted);
+  REQUIRE(code_of(bench, {.experiment = id, .ended = rows_of(bench, id)}) == std::nullopt);
+  const auto starts = bench.sends<StartAllocation>();
+  REQUIRE(starts.size() == 2);
+  CHECK(starts[0].trial.id == TrialId{2});
+  CHECK(starts[0].trial.latest_checkpoint == "c40");
+  CHECK(starts[0].allocation.run == 2);
+  CHECK(bench.trial(TrialId{1}).state == State::kCompleted);
+  CHECK(bench.trial(TrialId{2}).restarts == 0);
+  run_to_end(bench, 2, 3);
+  CHECK(bench.experiment(id).state == State::kCompleted);
+  CHECK(code_of(bench, {.experiment = id, .ended = rows_of(bench, id)}) == Code::kFailedPrecondition);
+  CHECK(bench.core().experiments().empty());
+}
+
+TEST_CASE("rows from before an experiment was taken up again are refused") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 1));
+  run_to_end(bench, 1, 1);
+  const auto old = rows_of(bench, id);
+  const searcher::Extended more{.max_trials = 2, .max_time = std::nullopt};
+  REQUIRE(code_of(bench, {.experiment = id, .extend = more, .ended = old}) == std::nullopt);
+  CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = old}) == Code::kInvalidArgument);
+  run_to_end(bench, 2, 2);
+  REQUIRE(bench.experiment(id).state == State::kCompleted);
+  CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = old}) == Code::kAborted);
+}
+
+TEST_CASE("what is ending, unknown, or cannot grow is not continued") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const searcher::Extended more{.max_trials = 9, .max_time = std::nullopt};
+  CHECK(code_of(bench, {.experiment = ExperimentId{77}, .extend = more}) == Code::kNotFound);
+  const ExperimentId single = bench.submit(bench.config(1, 0));
+  CHECK(code_of(bench, {.experiment = single, .extend = more}) == Code::kFailedPrecondition);
+  REQUIRE(bench.attach(TrialId{1}, 1));
+  bench.act(single, ExperimentAction::kCancel);
+  CHECK(code_of(bench, {.experiment = single}) == Code::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace det::core
