@@ -8,11 +8,12 @@
 #   checkpoint  what saving stops training for, beside torch::save; how fast it is durable, beside fio
 #   searcher    a million trials: time, decision, memory; how soon a good point is found; tpe beside random
 #   scheduler   an event in a pool of 100 slots beside one of 10,000 with 100,000 requests waiting, and a naive pass
+#   search      1,000 trials of a second on 8 slots of a real cluster, beside the time they need
 #   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 names=("$@")
-[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler latency)
+[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler search latency)
 cmake --preset bench >&2
 status=0
 for name in "${names[@]}"; do
@@ -23,8 +24,9 @@ for name in "${names[@]}"; do
     checkpoint) targets=(bench_checkpoint) command=(build/bench/bench/bench_checkpoint) ;;
     searcher) targets=(bench_searcher) command=(build/bench/bench/bench_searcher) ;;
     scheduler) targets=(bench_scheduler) command=(build/bench/bench/bench_scheduler) ;;
+    search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
-    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, latency)" >&2; exit 2 ;;
+    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, search, latency)" >&2; exit 2 ;;
   esac
   cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do
