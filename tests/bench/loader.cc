@@ -1,9 +1,11 @@
 // How fast data comes: the MNIST loader beside a loop by hand and the usual torch::data pipeline, on one thread; what the
 // loader adds to a training step of the CNN; image folders read by one and two workers.
+#include <sys/resource.h>
 #include <torch/torch.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/files.h"
 #include "batch_stream.h"
@@ -106,9 +108,49 @@ void mnist() {
   bench::figure("loader_share_of_cnn_step", per_batch / bench::median(steps), "ratio", "<=", 0.01);
 }
 
+double processor_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) { return time.tv_sec + time.tv_usec * 1e-6; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// Images a second with one worker and with one a core, by turns; and how many cores these keep busy.
+void image_folder(const std::string& directory) {
+  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  const det::ImageFolder images(directory);
+  std::vector<double> busy, faster;
+  for (int round = 0; round < 5; ++round) {
+    double seconds_of_one = 0;
+    for (const std::int64_t workers : {std::int64_t{1}, cores}) {
+      const det::DataLoader loader(images, {.batch_size = kBatch, .shuffle = true, .num_workers = workers});
+      det::BatchStream stream(loader, {.seed = 1, .training = true}, 0);
+      (void)stream.next();
+      const double before = processor_seconds();
+      const double seconds = bench::seconds_of([&] {
+        for (int i = 0; i < kBatches; ++i) (void)stream.next();
+      });
+      if (workers == 1) {
+        seconds_of_one = seconds;
+        continue;
+      }
+      busy.push_back((processor_seconds() - before) / seconds / static_cast<double>(cores));
+      faster.push_back(seconds_of_one / seconds / static_cast<double>(cores));
+      std::fprintf(stderr, "%.0f images/s with %d workers\n", kBatches * kBatch / seconds, static_cast<int>(workers));
+    }
+  }
+  bench::figure("loader_image_folder_busy_share_of_cores", bench::median(busy), "ratio", ">=", 0.9);
+  bench::figure("loader_image_folder_speed_up_per_core", bench::median(faster), "ratio", ">=", 0.85);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   torch::set_num_threads(1);
   mnist();
+  if (argc > 1) {
+    image_folder(argv[1]);
+  } else {
+    std::fprintf(stderr, "no folder of images is given: that part is left out\n");
+  }
 }

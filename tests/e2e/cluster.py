@@ -168,6 +168,10 @@ class Cluster:
                 rows.append((workload[group]["totalBatches"], workload[group]["metrics"]["avgMetrics"]))
         return rows
 
+    def metrics_best(self, trial, name):
+        """The highest value of a validation metric."""
+        return max((metrics[name] for _, metrics in self.metrics(trial, "validation")), default=0)
+
     def get(self, path, token=None):
         """(status, body) of an HTTP GET."""
         request = urllib.request.Request(self.url + path)
