@@ -80,6 +80,7 @@ void Core::Impl::flush() {
   }
   std::move(inserts.begin(), inserts.end(), std::back_inserter(writes));
   inserts.clear();
+  inserts.swap(late);
   for (ExperimentId id : std::exchange(ended_experiments, {})) {
     const Experiment& experiment = experiments.at(id);
     if (auto known = ended_again.find(id); known != ended_again.end()) known->second = experiment.searcher_events;

@@ -34,6 +34,7 @@ struct Options {
   std::string default_pool = "default";
   int searcher_snapshot_every = 1000;  ///< events
   Mutant mutant = Mutant::kNone;       ///< never set outside tests
+  searcher::Fault search_fault = searcher::Fault::kNone;  ///< likewise
   Duration agent_wait() const { return agent_lease + agent_kill_grace + agent_margin; }
 };
 

@@ -23,7 +23,7 @@ void Core::Impl::handle(const SubmitExperiment& input) {
                  fail(Code::kInvalidArgument, "an experiment outside the cluster has one trial: searcher.name must be "
                                               "single, not " + input.config->searcher.name));
   }
-  auto created = searcher::Searcher::create(input.config);
+  auto created = searcher::Searcher::create(input.config, options.search_fault);
   if (!created) return reply(input.reply, tl::unexpected(std::move(created).error()));
 
   const ExperimentId id{next_experiment.value++};
@@ -127,7 +127,8 @@ void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
   Experiment& experiment = experiments.at(id);
   Search& search = searches.at(id);
   const auto actions = search.searcher.handle(event);
-  if (std::holds_alternative<searcher::Extended>(event)) {
+  if (std::holds_alternative<searcher::Extended>(event) || std::holds_alternative<searcher::Retried>(event)) {
+    search.shutdown.reset();
     search.config = expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
   }
   inserts.push_back(AppendSearcherEvent{

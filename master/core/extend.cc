@@ -39,13 +39,17 @@ void Core::Impl::handle(const ContinueSearch& input) {
     return reply(input.reply, tl::unexpected(std::move(allowed).error()));
   }
   if (is_terminal(experiment.state)) {
+    // What the search asked for while the experiment was ending was never made, and is not made up for.
+    for (searcher::TrialNumber number = 0; number < search.trials.size(); ++number) {
+      if (trial_of(experiment.id, number) == nullptr && search.searcher.awaits(number))
+        events.emplace_back(experiment.id, searcher::Exited{number, searcher::ExitReason::kCanceled});
+    }
     take_back(experiment.state, State::kActive);
     ended_again[experiment.id] = 0;  // until it ends
     experiment.ended.reset();
     ended_requests.erase(std::remove(ended_requests.begin(), ended_requests.end(), experiment.request_id),
                          ended_requests.end());
   }
-  search.shutdown.reset();
   touched_experiments.insert(experiment.id);
   for (const searcher::Event& wish : wishes) events.emplace_back(experiment.id, wish);
   reply(input.reply, Done{});

@@ -55,6 +55,7 @@ struct Core::Impl {
   std::set<TrialId> touched_trials;
   std::set<AllocationId> touched_allocations;
   std::vector<Write> inserts;
+  std::vector<Write> late;  ///< of kMetricAfterDecision: to be written with the next step
   std::deque<std::pair<ExperimentId, searcher::Event>> events;
 
   bool is(Mutant mutant) const { return options.mutant == mutant; }
@@ -70,7 +71,7 @@ struct Core::Impl {
 
   // restore.cc
   Status restore(Recovered recovered);
-  static Result<Search> make_search(const Experiment& experiment, const Recovered::SearcherLog& log);
+  Result<Search> make_search(const Experiment& experiment, const Recovered::SearcherLog& log) const;
   static Status number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& trials);
   Status restore_allocation(Allocation allocation);
 

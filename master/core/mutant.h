@@ -27,6 +27,7 @@ enum class Mutant {
   kUnmanagedForever,     ///< after a restart of the master, one that never comes back is waited for
   kStopKeepsSlots,       ///< a trial that the search has stopped runs on (W1)
   kMissingMetricFatal,   ///< a validation without the searcher's metric fails the whole search (W3)
+  kMetricAfterDecision,  ///< a validation is stored after the searcher has decided on it, not with it (W4)
   kHeldScheduled,        ///< a trial that waits at a rung is given slots when its experiment is activated
 };
 

@@ -58,8 +58,9 @@ void Core::Impl::handle(const ReportValidation& input) {
   trial.last_validation = input.steps_completed;
   if (input.steps_completed <= trial.latest_steps) trial.checkpoint_validation = input.steps_completed;
   trial.steps_completed = std::max(trial.steps_completed, input.steps_completed);
-  inserts.push_back(InsertValidation{trial.id, input.run, input.steps_completed, input.metrics,
-                                     input.searcher_metric, input.reported});
+  auto& rows = is(Mutant::kMetricAfterDecision) ? late : inserts;
+  rows.push_back(InsertValidation{trial.id, input.run, input.steps_completed, input.metrics, input.searcher_metric,
+                                  input.reported});
   if (input.searcher_metric) {
     const double metric = *input.searcher_metric;
     const bool smaller = config_of(trial).searcher.smaller_is_better;
@@ -69,9 +70,10 @@ void Core::Impl::handle(const ReportValidation& input) {
       trial.best_metric = metric;
   }
   // A run that repeats steps after a resume, or goes on after its search stopped it, tells the searcher
-  // nothing new.
+  // nothing new (W2).
   const bool news = input.steps_completed > trial.searcher_steps || is(Mutant::kValidationTwice);
-  if (news && !is_stopping(trial.state)) tell_search(trial, input);
+  const bool stopped = is_stopping(trial.state) && options.search_fault != searcher::Fault::kHearsStopped;
+  if (news && !stopped) tell_search(trial, input);
 }
 
 void Core::Impl::tell_search(Trial& trial, const ReportValidation& report) {

@@ -65,17 +65,17 @@ Status Core::Impl::restore(Recovered recovered) {
 }
 
 Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
-                                                   const Recovered::SearcherLog& stored) {
+                                                   const Recovered::SearcherLog& stored) const {
   const std::string name = "the search of experiment " + std::to_string(experiment.id.value);
   const auto total = stored.snapshot_number + static_cast<std::int64_t>(stored.events.size());
   if (total != experiment.searcher_events) {
     return contradiction(name + " has " + std::to_string(total) + " events, its experiment counts " +
                          std::to_string(experiment.searcher_events));
   }
-  auto made = searcher::Searcher::create(experiment.config);
+  auto made = searcher::Searcher::create(experiment.config, options.search_fault);
   if (!stored.snapshot.empty()) {
     TRY_ASSIGN(const auto snapshot, read(stored.snapshot, "the snapshot of " + name));
-    made = searcher::Searcher::restore(experiment.config, snapshot);
+    made = searcher::Searcher::restore(experiment.config, snapshot, options.search_fault);
   }
   if (!made) return tl::unexpected(std::move(made).error());
   Search search{.searcher = std::move(*made), .config = nullptr, .shutdown = std::nullopt, .trials = {}, .open = 0};

@@ -25,8 +25,8 @@ std::int64_t longest_training(const expconf::SearcherConfig& config) {
   return config.max_length ? config.max_length->count : 0;
 }
 
-Result<std::unique_ptr<SearchMethod>> make_halving(const expconf::ExperimentConfig& config) {
-  TRY_ASSIGN(const auto plan, plan_brackets(config.searcher));
+Result<std::unique_ptr<SearchMethod>> make_halving(const expconf::ExperimentConfig& config, Fault fault) {
+  TRY_ASSIGN(const auto plan, plan_brackets(config.searcher, fault));
   return config.searcher.rung_policy == "promote" ? make_promoting_asha(config, plan) : make_stopping_asha(config, plan);
 }
 

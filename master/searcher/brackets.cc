@@ -21,12 +21,16 @@ std::vector<std::int64_t> rung_lengths(std::int64_t count, std::int64_t max_time
 }
 
 /// How many rungs each bracket of an adaptive search has, most first.
-std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, std::int64_t max_time) {
+std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, std::int64_t max_time, Fault fault) {
   std::vector<std::int64_t> rungs = config.bracket_rungs;
   if (rungs.empty()) {
     const Divisor divisor(config.divisor);
+    const auto log = [&](std::int64_t n) {
+      if (fault != Fault::kFloatLogarithm) return divisor.log(n);
+      return static_cast<std::int64_t>(std::log(static_cast<double>(n)) / std::log(config.divisor));
+    };
     const std::int64_t most =
-        std::min({config.max_rungs, divisor.log(max_time) + 1, divisor.log(std::max<std::int64_t>(config.max_trials, 1)) + 1});
+        std::min({config.max_rungs, log(max_time) + 1, log(std::max<std::int64_t>(config.max_trials, 1)) + 1});
     std::int64_t least = most;
     if (config.mode == "conservative") least = 1;
     else if (config.mode != "aggressive") least = (most - 1) / 2 + 1;
@@ -121,14 +125,14 @@ std::vector<std::int64_t> rungs_above(std::int64_t top, std::int64_t max_time, d
   return rungs;
 }
 
-Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config) {
+Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config, Fault fault) {
   const std::int64_t max_time = longest_training(config);
   if (max_time < 1)
     return fail(Code::kInvalidArgument, "searcher.max_time: is required: the longest training of a trial");
   if (!(config.divisor > 1) || !(config.divisor <= 1e9))
     return fail(Code::kInvalidArgument, "searcher.divisor: must be above 1 and at most 1000000000");
   const bool adaptive = config.name == "adaptive_asha";
-  const auto rungs = adaptive ? bracket_rungs(config, max_time) : std::vector<std::int64_t>{config.num_rungs};
+  const auto rungs = adaptive ? bracket_rungs(config, max_time, fault) : std::vector<std::int64_t>{config.num_rungs};
   if (rungs.size() > kMostBrackets || rungs.front() > kMostRungs || rungs.back() < 1)
     return fail(Code::kInvalidArgument, "searcher: must have 1 to 100 brackets of 1 to 100 rungs");
   std::vector<std::int64_t> trials{config.max_trials}, concurrency{config.max_concurrent_trials};

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "master/expconf/config.h"
+#include "master/searcher/fault.h"
 
 namespace det::searcher {
 
@@ -20,7 +21,7 @@ struct Bracket {
 
 /// The brackets of an async_halving (one) or adaptive_asha search, the one that stops most first. Fails when there is
 /// no length to divide, or what divides it is not above 1.
-Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config);
+Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config, Fault fault = Fault::kNone);
 
 /// The rungs above one of length `top`, up to and with `max_time`; divisor > 1.
 std::vector<std::int64_t> rungs_above(std::int64_t top, std::int64_t max_time, double divisor);

@@ -110,8 +110,8 @@ nlohmann::json Searcher::snapshot() const {
 }
 
 Result<Searcher> Searcher::restore(std::shared_ptr<const expconf::ExperimentConfig> config,
-                                   const nlohmann::json& snapshot) {
-  TRY_ASSIGN(auto searcher, create(std::move(config)));
+                                   const nlohmann::json& snapshot, Fault fault) {
+  TRY_ASSIGN(auto searcher, create(std::move(config), fault));
   State& state = *searcher.state_;
   TRY_ASSIGN(const auto version, member<int>(snapshot, "version", &nlohmann::json::is_number_integer));
   if (version != 2) return damaged("version " + std::to_string(version) + " is unknown");

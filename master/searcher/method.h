@@ -87,7 +87,7 @@ Result<std::unique_ptr<SearchMethod>> make_single(const expconf::ExperimentConfi
 Result<std::unique_ptr<SearchMethod>> make_random(const expconf::ExperimentConfig& config);
 Result<std::unique_ptr<SearchMethod>> make_grid(const expconf::ExperimentConfig& config);
 /// async_halving and adaptive_asha.
-Result<std::unique_ptr<SearchMethod>> make_halving(const expconf::ExperimentConfig& config);
+Result<std::unique_ptr<SearchMethod>> make_halving(const expconf::ExperimentConfig& config, Fault fault);
 
 /// max_time, or the count of max_length; 0 when neither is given.
 std::int64_t longest_training(const expconf::SearcherConfig& config);

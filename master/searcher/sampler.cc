@@ -1,17 +1,25 @@
 // Owns the uniform sampler. It has no state: the generator's is the search's.
 #include "master/searcher/sampler.h"
 
+#include <atomic>
+
 namespace det::searcher {
 namespace {
 
 class RandomSampler final : public Sampler {
  public:
-  explicit RandomSampler(const expconf::HyperparameterMap& space) : leaves_(leaves(space)) {}
+  RandomSampler(const expconf::HyperparameterMap& space, Fault fault) : leaves_(leaves(space)) {
+    static std::atomic<unsigned> made{0};
+    if (fault == Fault::kUnorderedDraws && !leaves_.empty()) first_ = made++ % leaves_.size();
+  }
 
   Sample next(Random& random) override {
     Sample sample;
-    sample.values.reserve(leaves_.size());
-    for (const expconf::Hyperparameter* leaf : leaves_) sample.values.push_back(draw(*leaf, random));
+    sample.values.resize(leaves_.size());
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      const std::size_t leaf = (first_ + i) % leaves_.size();
+      sample.values[leaf] = draw(*leaves_[leaf], random);
+    }
     return sample;
   }
   void created(TrialNumber, const Sample&) override {}
@@ -21,12 +29,13 @@ class RandomSampler final : public Sampler {
 
  private:
   std::vector<const expconf::Hyperparameter*> leaves_;
+  std::size_t first_ = 0;  ///< the leaf drawn first; never another outside tests
 };
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_random_sampler(const expconf::HyperparameterMap& space) {
-  return std::make_unique<RandomSampler>(space);
+std::unique_ptr<Sampler> make_random_sampler(const expconf::HyperparameterMap& space, Fault fault) {
+  return std::make_unique<RandomSampler>(space, fault);
 }
 
 }  // namespace det::searcher

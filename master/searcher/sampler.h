@@ -23,7 +23,7 @@ class Sampler {
 };
 
 /// "random": every point on its own, uniformly.
-std::unique_ptr<Sampler> make_random_sampler(const expconf::HyperparameterMap& space);
+std::unique_ptr<Sampler> make_random_sampler(const expconf::HyperparameterMap& space, Fault fault);
 /// "tpe": see tpe.cc.
 std::unique_ptr<Sampler> make_tpe_sampler(const expconf::HyperparameterMap& space);
 

@@ -13,12 +13,12 @@ namespace {
 constexpr std::uint64_t kIdStream = 1, kSeedStream = 2;
 constexpr std::int64_t kWholeProgress = 1'000'000;  ///< a trial's progress is kept in parts of a million: exact sums
 
-Result<std::unique_ptr<SearchMethod>> make_method(const expconf::ExperimentConfig& config) {
+Result<std::unique_ptr<SearchMethod>> make_method(const expconf::ExperimentConfig& config, Fault fault) {
   const std::string& name = config.searcher.name;
   if (name == "single") return make_single(config);
   if (name == "random") return make_random(config);
   if (name == "grid") return make_grid(config);
-  if (name == "async_halving" || name == "adaptive_asha") return make_halving(config);
+  if (name == "async_halving" || name == "adaptive_asha") return make_halving(config, fault);
   return fail(Code::kUnimplemented, "searcher.name: there is no searcher \"" + name +
                                         "\"; use single, random, grid, async_halving or adaptive_asha");
 }
@@ -87,11 +87,12 @@ Searcher::Searcher(Searcher&&) noexcept = default;
 Searcher& Searcher::operator=(Searcher&&) noexcept = default;
 Searcher::~Searcher() = default;
 
-Result<Searcher> Searcher::create(std::shared_ptr<const expconf::ExperimentConfig> config) {
+Result<Searcher> Searcher::create(std::shared_ptr<const expconf::ExperimentConfig> config, Fault fault) {
   auto state = std::make_unique<State>();
-  TRY_ASSIGN(state->method, make_method(*config));
+  TRY_ASSIGN(state->method, make_method(*config, fault));
   state->sampler = config->searcher.sampler == "tpe" ? make_tpe_sampler(config->hyperparameters)
-                                                     : make_random_sampler(config->hyperparameters);
+                                                     : make_random_sampler(config->hyperparameters, fault);
+  state->fault = fault;
   state->random.seed = config->experiment_seed;
   state->book.max_trials = config->searcher.max_trials;
   state->book.max_time = longest_training(config->searcher);
@@ -107,7 +108,8 @@ void Searcher::State::tell(const Event& event, MethodContext& context) {
   } else if (auto* validated = std::get_if<Validated>(&event)) {
     if (validated->trial >= book.states.size()) return;
     const TrialState now = book.states[validated->trial];
-    if (now == TrialState::kRunning || now == TrialState::kHeld) method->validated(*validated, context);
+    const bool again = now == TrialState::kStopping && fault == Fault::kHearsStopped;
+    if (now == TrialState::kRunning || now == TrialState::kHeld || again) method->validated(*validated, context);
   } else if (auto* exited = std::get_if<Exited>(&event)) {
     if (exited->trial >= book.states.size() || !is_open(book.states[exited->trial])) return;
     const TrialState before = book.states[exited->trial];
@@ -116,7 +118,8 @@ void Searcher::State::tell(const Event& event, MethodContext& context) {
     if (before == TrialState::kStopping && known.reason == ExitReason::kErrored) known.reason = ExitReason::kCompleted;
     book.set(known.trial, as_state(known.reason));
     set_progress(exited->trial, 0);
-    book.gave_up |= book.count(TrialState::kInvalidHp) > kFreeReplacements + kReplacementsPerTrial * book.valid();
+    book.gave_up |= book.count(TrialState::kInvalidHp) > kFreeReplacements + kReplacementsPerTrial * book.valid() &&
+                    fault != Fault::kEndlessReplacement;
     method->exited(known, before, context);
   } else if (auto* extended = std::get_if<Extended>(&event)) {
     Book before;
@@ -144,13 +147,14 @@ std::vector<Action> Searcher::handle(const Event& event) {
   state_->shut_down = true;
   const std::int64_t valid = book.valid();
   const std::int64_t errored = book.count(TrialState::kErrored), canceled = book.count(TrialState::kCanceled);
+  const bool refused = book.gave_up || (valid == 0 && book.created() > 1);
   std::string reason;
-  if (book.gave_up)
+  if (refused)
     reason = std::to_string(book.count(TrialState::kInvalidHp)) + " of " + std::to_string(book.created()) +
              " trials refused their hyperparameters as invalid; narrow the ranges or mend the check";
   // In place: GCC 12 sees an uninitialized string in the moved-from variant.
   actions.emplace_back(std::in_place_type<Shutdown>, canceled > 0 && canceled == valid,
-                       book.gave_up || (errored > 0 && errored == valid), std::move(reason));
+                       refused || (errored > 0 && errored == valid), std::move(reason));
   return actions;
 }
 
@@ -201,5 +205,9 @@ std::int64_t Searcher::max_trials() const { return state_->book.max_trials; }
 std::int64_t Searcher::max_time() const { return state_->book.max_time; }
 
 TrialNumber Searcher::created() const { return static_cast<TrialNumber>(state_->book.states.size()); }
+
+bool Searcher::awaits(TrialNumber trial) const {
+  return trial < state_->book.states.size() && is_open(state_->book.states[trial]);
+}
 
 }  // namespace det::searcher

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "master/expconf/config.h"
+#include "master/searcher/fault.h"
 #include "master/searcher/sample.h"
 
 namespace det::searcher {
@@ -63,10 +64,10 @@ class SearchMethod;
 /// A running search: the method plus the bookkeeping every method shares (who was created, who closed and how).
 class Searcher {
  public:
-  static Result<Searcher> create(std::shared_ptr<const expconf::ExperimentConfig> config);
+  static Result<Searcher> create(std::shared_ptr<const expconf::ExperimentConfig> config, Fault fault = Fault::kNone);
   /// From a snapshot (of snapshot()); events after it are then given to handle(), whose actions equal the recorded past.
   static Result<Searcher> restore(std::shared_ptr<const expconf::ExperimentConfig> config,
-                                  const nlohmann::json& snapshot);
+                                  const nlohmann::json& snapshot, Fault fault = Fault::kNone);
   Searcher(Searcher&&) noexcept;
   Searcher& operator=(Searcher&&) noexcept;
   ~Searcher();
@@ -83,6 +84,8 @@ class Searcher {
   double progress() const;
   /// How many trials were created.
   TrialNumber created() const;
+  /// It was created and has not closed.
+  bool awaits(TrialNumber trial) const;
   /// The totals: the configuration's, or what Extended made of them. max_time 0: a trial's length is its own.
   std::int64_t max_trials() const;
   std::int64_t max_time() const;

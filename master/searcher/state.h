@@ -14,6 +14,7 @@ struct Searcher::State {
   std::unique_ptr<Sampler> sampler;
   Random random;
   Book book;
+  Fault fault = Fault::kNone;
   bool shut_down = false;
   std::vector<std::uint32_t> progress;  ///< by trial, in parts of a million; 0 of a closed one
   std::int64_t running = 0;             ///< their sum

@@ -50,10 +50,14 @@ int Checker::failures(TrialId trial) const {
 
 void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
   events_.clear();
+  heard_.clear();
   appended_run_.clear();
   for (const auto& [id, trial] : disk.trials) appended_run_[id] = trial.run;
   for (const auto& [id, log] : disk.searcher_events) {
-    for (const auto& [number, event] : log) events_[id].push_back(event);
+    for (const auto& [number, event] : log) {
+      events_[id].push_back(event);
+      check_heard(id, event);
+    }
   }
   after_step(core);
   check_search(core);
@@ -89,20 +93,59 @@ void Checker::appended(const core::Write& write) {
     fail(name(event->experiment) + ": searcher event " + std::to_string(event->number) + " follows " +
          std::to_string(log.size()) + " events");
   }
-  if (std::find(log.begin(), log.end(), event->event) != log.end()) {
-    fail(name(event->experiment) + ": the searcher hears twice " + event->event);
-  }
+  check_heard(event->experiment, event->event);
   log.push_back(event->event);
+}
+
+/// A trial of a search that was taken up again may end again; a report never comes again.
+void Checker::check_heard(ExperimentId experiment, const std::string& text) {
+  auto event = searcher::event_from_json(nlohmann::json::parse(text));
+  if (!event) return fail("a stored event cannot be read: " + text);
+  std::set<std::string>& heard = heard_[experiment];
+  const bool once = std::holds_alternative<searcher::Validated>(*event) || !continued_.contains(experiment);
+  if (!heard.insert(text).second && once) fail(name(experiment) + ": the searcher hears twice " + text);
+}
+
+/// What the searcher decided on is stored with the decision (W4).
+void Checker::check_stored_events(const MemoryDisk& disk) {
+  for (const auto& [id, log] : disk.searcher_events) {
+    std::size_t& seen = stored_events_[id];
+    if (seen == log.size()) continue;
+    std::map<searcher::TrialNumber, TrialId> trials;
+    for (const auto& [trial, row] : disk.trials) {
+      if (row.experiment == id) trials[row.number] = trial;
+    }
+    for (auto it = std::next(log.begin(), static_cast<std::ptrdiff_t>(seen)); it != log.end(); ++it) {
+      const auto event = searcher::event_from_json(nlohmann::json::parse(it->second));
+      auto* validated = event ? std::get_if<searcher::Validated>(&*event) : nullptr;
+      if (validated == nullptr) continue;
+      const TrialId trial = trials[validated->trial];
+      const bool there = std::any_of(disk.validations.begin(), disk.validations.end(), [&](const auto& entry) {
+        return entry.second.row.trial == trial && entry.second.row.steps_completed == validated->steps_completed;
+      });
+      if (!there) fail(name(id) + ": the search decided on a validation that is not stored: " + it->second);
+    }
+    seen = log.size();
+  }
 }
 
 void Checker::check_search(const core::Core& core) {
   for (const auto& [id, experiment] : core.experiments()) {
     auto replayed = searcher::Searcher::create(experiment.config);
+    std::map<RequestId, nlohmann::json> points;
     if (!replayed) return fail("a searcher cannot be made again: " + replayed.error().message);
     for (const std::string& text : events_[id]) {
       auto event = searcher::event_from_json(nlohmann::json::parse(text));
       if (!event) return fail("a stored event cannot be read: " + text);
-      replayed->handle(*event);
+      for (const searcher::Action& action : replayed->handle(*event)) {
+        if (auto* create = std::get_if<searcher::Create>(&action))
+          points[searcher::request_id(experiment.config->experiment_seed, create->trial)] =
+              searcher::hparams(experiment.config->hyperparameters, create->sample);
+      }
+    }
+    for (const auto& [trial, row] : core.trials()) {
+      if (row.experiment == id && nlohmann::json::parse(row.hparams) != points[row.request_id])
+        fail(name(trial) + " has other hyperparameters than its search drew: " + row.hparams);
     }
     if (replayed->snapshot() != core.searcher(id)->snapshot()) {
       fail(name(id) + ": its event log replays to another searcher");
@@ -111,16 +154,18 @@ void Checker::check_search(const core::Core& core) {
 }
 
 void Checker::disk_changed(const MemoryDisk& disk) {
+  check_stored_events(disk);
   for (const auto& [id, experiment] : disk.experiments) {
     if (auto it = ended_experiments_.find(id);
-        it != ended_experiments_.end() && it->second != experiment.state) {
+        it != ended_experiments_.end() && it->second != experiment.state && !continued_.contains(id)) {
       fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
            std::string(core::state_name(experiment.state)));
     }
     if (core::is_terminal(experiment.state)) ended_experiments_[id] = experiment.state;
   }
   for (const auto& [id, trial] : disk.trials) {
-    if (auto it = ended_trials_.find(id); it != ended_trials_.end() && it->second != trial.state) {
+    if (auto it = ended_trials_.find(id); it != ended_trials_.end() && it->second != trial.state &&
+                                          !continued_.contains(trial.experiment)) {
       fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
            std::string(core::state_name(trial.state)));
     }
@@ -198,8 +243,10 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
   if (!core::is_terminal(experiment.state)) return fail(name(experiment.id) + " never ends");
   const std::set<searcher::TrialNumber> stopped = stopped_by_search(experiment);
   bool all_failed = true;
+  int trials = 0;
   for (const auto& [id, trial] : disk.trials) {
     if (trial.experiment != experiment.id) continue;
+    ++trials;
     if (!core::is_terminal(trial.state)) return fail(name(id) + " never ends");
     const std::string is =
         name(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
@@ -212,7 +259,7 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
       if (!finished_.contains(id)) fail(is + " but its program never came to its end");
       check_rows(job, trial, disk);
     }
-    if (!job.left_alone()) continue;
+    if (!job.left_alone() || job.continued()) continue;
     if (trial.state != experiment.state && !job.searches()) fail(is + " unlike its experiment");
     if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
     const bool no_metric = job.has_no_metric(trial.seed) && job.config->searcher.decides_by_metric();
@@ -220,6 +267,8 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
       fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(restarts + 1));
     }
   }
+  if (job.left_alone() && job.always_invalid && trials > 1 && experiment.state == core::State::kCompleted)
+    fail(name(experiment.id) + " has completed although each of its trials refused its hyperparameters");
   if (!job.left_alone() || job.invalid_hp) return;
   if ((experiment.state == core::State::kError) != all_failed) {
     fail(name(experiment.id) + " is " + std::string(core::state_name(experiment.state)) +

@@ -48,6 +48,9 @@ class Checker {
   void disk_changed(const MemoryDisk& disk);
   void sent(const core::Send& send, const MemoryDisk& disk);
 
+  /// A user asks for more of an experiment: it may leave its end.
+  void may_go_on(ExperimentId id) { continued_.insert(id); }
+
   // What was acknowledged.
   void acked_submission(const RequestId& request, ExperimentId id, const MemoryDisk& disk);
   void acked_stop(ExperimentId id, const MemoryDisk& disk);
@@ -60,6 +63,8 @@ class Checker {
  private:
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_search(const core::Core& core);
+  void check_heard(ExperimentId experiment, const std::string& event);
+  void check_stored_events(const MemoryDisk& disk);
   void check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk);
   /// Trials that the search ended before their program did.
   std::set<searcher::TrialNumber> stopped_by_search(const core::Experiment& experiment);
@@ -74,7 +79,10 @@ class Checker {
   std::map<TrialId, int> failures_;
   std::set<TrialId> finished_;
   std::map<ExperimentId, std::vector<std::string>> events_;  ///< as appended in this life
+  std::map<ExperimentId, std::set<std::string>> heard_;      ///< events that may not come again
   std::map<TrialId, RunNumber> appended_run_;                ///< likewise
+  std::map<ExperimentId, std::size_t> stored_events_;  ///< how many were looked at
+  std::set<ExperimentId> continued_;
   std::map<ExperimentId, core::State> ended_experiments_;
   std::map<TrialId, core::State> ended_trials_;
   std::map<TrialId, std::int64_t> latest_steps_;

@@ -54,6 +54,19 @@ void draw_search(Dice& dice, expconf::SearcherConfig& searcher, std::int64_t tot
   if (dice.chance(20) && searcher.name != "grid") searcher.sampler = "tpe";
 }
 
+/// The smallest search whose rungs floating-point logarithms miscount: ln 243 / ln 3 < 5 (W6).
+void draw_large_search(Dice& dice, expconf::SearcherConfig& searcher, Job& job) {
+  searcher.name = "adaptive_asha";
+  searcher.mode = "aggressive";
+  searcher.max_trials = 243;
+  searcher.max_time = 243;
+  job.total = 243;
+  searcher.max_rungs = 6;
+  searcher.divisor = 3;
+  job.chunk = job.validate_every = job.checkpoint_every = 81;
+  job.chunk_time = dice.between(milliseconds(200), seconds(1));
+}
+
 expconf::HyperparameterMap draw_space(Dice& dice) {
   using Type = expconf::Hyperparameter::Type;
   expconf::HyperparameterMap space;
@@ -77,13 +90,18 @@ void draw_actions(Dice& dice, Job& job, Duration until) {
     const bool cancel = dice.chance(50);
     at = job.submit + dice.between(milliseconds(1), minutes(3));
     job.actions.push_back({at, cancel ? core::ExperimentAction::kCancel : core::ExperimentAction::kKill,
-                           !cancel && dice.chance(30)});
+                           !cancel && dice.chance(30) ? Job::Action::On::kTrial : Job::Action::On::kExperiment});
     if (cancel && dice.chance(30)) {
       job.actions.push_back({at + dice.between(seconds(0), seconds(30)), core::ExperimentAction::kKill});
     }
   }
+  // Over or not.
+  if (dice.chance(15)) {
+    at = std::max(at, dice.between(job.submit, until));
+    job.actions.push_back({at, {}, dice.chance(50) ? Job::Action::On::kExtend : Job::Action::On::kRetry});
+  }
   // Whatever was paused goes on in the end.
-  job.actions.push_back({until, core::ExperimentAction::kActivate});
+  job.actions.push_back({std::max(at, until), core::ExperimentAction::kActivate});
 }
 
 Job draw_job(Dice& dice, int number, int most_slots, Duration until) {
@@ -106,18 +124,20 @@ Job draw_job(Dice& dice, int number, int most_slots, Duration until) {
   job.nan = dice.chance(15);
   job.invalid_hp = dice.chance(5);
   draw_actions(dice, job, until);
-  job.hangs = !job.left_alone() && dice.chance(50);
+  job.hangs = !job.left_alone() && !job.continued() && dice.chance(50);
   job.unmanaged = dice.chance(15);
   if (!job.unmanaged && dice.chance(45)) {
     auto config = std::make_shared<expconf::ExperimentConfig>(*job.config);
     draw_search(dice, config->searcher, job.total);
+    if (dice.chance(2)) draw_large_search(dice, config->searcher, job);
     config->hyperparameters = draw_space(dice);
     job.config = std::move(config);
     job.lacks_metric = dice.chance(15);
     // Who kills one trial leaves the others to hang for ever.
     job.hangs = job.hangs && std::none_of(job.actions.begin(), job.actions.end(),
-                                          [](const Job::Action& action) { return action.trial; });
+                                          [](const Job::Action& action) { return action.on != Job::Action::On::kExperiment; });
     job.invalid_hp = dice.chance(15);
+    job.always_invalid = job.invalid_hp && dice.chance(40);
   }
   return job;
 }
@@ -125,21 +145,27 @@ Job draw_job(Dice& dice, int number, int most_slots, Duration until) {
 }  // namespace
 
 bool Job::left_alone() const {
-  return std::none_of(actions.begin(), actions.end(), [](const Action& action) {
-    return action.action == core::ExperimentAction::kCancel || action.action == core::ExperimentAction::kKill;
+  return std::none_of(actions.begin(), actions.end(),
+                      [](const Action& action) { return action.ends() || action.on == Action::On::kTrial; });
+}
+
+bool Job::continued() const {
+  return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+    return action.on == Action::On::kExtend || action.on == Action::On::kRetry;
   });
 }
 
-bool Job::has_invalid_hp(std::uint32_t trial_seed) const { return invalid_hp && (!searches() || trial_seed % 3 == 0); }
+bool Job::has_invalid_hp(std::uint32_t trial_seed) const { return invalid_hp && (!searches() || always_invalid || trial_seed % 3 == 0); }
 
 bool Job::has_no_metric(std::uint32_t trial_seed) const { return lacks_metric && trial_seed % 3 == 1; }
 
-Plan draw_plan(std::uint64_t seed, core::Mutant mutant, LoopMutant loop_mutant) {
+Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   Dice dice{Random{seed ^ 0x5157a7e, 0}};
   Plan plan;
   plan.seed = seed;
-  plan.loop_mutant = loop_mutant;
-  plan.options.mutant = mutant;
+  plan.loop_mutant = broken.loop;
+  plan.options.mutant = broken.rule;
+  plan.options.search_fault = broken.search;
   plan.options.agent_lease = seconds(60);
   plan.options.agent_kill_grace = seconds(10);
   plan.options.agent_margin = seconds(5);
@@ -206,12 +232,16 @@ std::string describe(const Plan& plan) {
     if (job.ignores_preemption) text += ", ignores pre-emption";
     if (job.nan) text += ", NaN";
     if (job.hangs) text += ", hangs";
-    if (job.invalid_hp) text += ", invalid hp";
+    if (job.invalid_hp) text += job.always_invalid ? ", always invalid hp" : ", invalid hp";
+    if (job.searches()) text += ", " + job.config->searcher.name + " of " + std::to_string(job.config->searcher.max_trials);
     if (job.unmanaged) text += ", outside the cluster";
     for (const Job::Action& action : job.actions) {
       static constexpr const char* kNames[] = {"activate", "pause", "cancel", "kill"};
-      text += std::string(", ") + kNames[static_cast<int>(action.action)] + (action.trial ? " trial" : "") +
-              "@" + secs(action.at);
+      text += ", ";
+      if (action.on == Job::Action::On::kExtend) text += "extend";
+      else if (action.on == Job::Action::On::kRetry) text += "retry";
+      else text += std::string(kNames[static_cast<int>(action.action)]) + (action.on == Job::Action::On::kTrial ? " trial" : "");
+      text += "@" + secs(action.at);
     }
     text += "\n";
   }

@@ -20,9 +20,11 @@ enum class LoopMutant { kNone, kReplyBeforeDurable, kSendBeforeDurable };
 /// What a job's program does, and what its user does to it.
 struct Job {
   struct Action {
+    enum class On { kExperiment, kTrial, kExtend, kRetry };
     Duration at{};  ///< after the start of the simulation
     core::ExperimentAction action{};
-    bool trial = false;  ///< kill the trial instead
+    On on = On::kExperiment;  ///< kTrial: kills one; kExtend: two more trials; kRetry: those that failed
+    bool ends() const { return on == On::kExperiment && action >= core::ExperimentAction::kCancel; }
   };
   RequestId id;
   Duration submit{};
@@ -37,13 +39,16 @@ struct Job {
   int failures = 0;
   bool ignores_preemption = false;
   bool nan = false;  ///< every second metric is NaN
-  bool invalid_hp = false;    ///< says a trial; of a search every third
+  bool invalid_hp = false;    ///< says a trial; of a search every third, or each
+  bool always_invalid = false;
   bool lacks_metric = false;  ///< every third trial of a search reports validations without the searcher's metric
   bool hangs = false;  ///< at the end of its steps; only where a user will end it
   std::vector<Action> actions;
 
   /// No user ends it.
   bool left_alone() const;
+  /// A user takes it up again.
+  bool continued() const;
   bool searches() const { return config->searcher.name != "single"; }
   bool has_invalid_hp(std::uint32_t trial_seed) const;
   bool has_no_metric(std::uint32_t trial_seed) const;
@@ -73,8 +78,13 @@ struct Plan {
   Duration finish_within{};  ///< after faults.until
 };
 
-Plan draw_plan(std::uint64_t seed, core::Mutant mutant = core::Mutant::kNone,
-               LoopMutant loop_mutant = LoopMutant::kNone);
+/// What is switched off, or wrong again.
+struct Broken {
+  core::Mutant rule = core::Mutant::kNone;
+  LoopMutant loop = LoopMutant::kNone;
+  searcher::Fault search = searcher::Fault::kNone;
+};
+Plan draw_plan(std::uint64_t seed, const Broken& broken = {});
 std::string describe(const Plan& plan);
 
 /// The metric that the program of a trial reports: a function of (seed, steps), so that a repeat is

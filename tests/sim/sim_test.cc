@@ -26,9 +26,9 @@ TEST_CASE("a seed gives the same trace every time") {
   REQUIRE(simulate(draw_plan(1)).trace_hash != simulate(draw_plan(2)).trace_hash);
 }
 
-std::string first_failure(core::Mutant mutant, LoopMutant loop_mutant, std::uint64_t seeds) {
+std::string first_failure(const Broken& broken, std::uint64_t seeds = 1000) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    const Outcome outcome = simulate(draw_plan(seed, mutant, loop_mutant));
+    const Outcome outcome = simulate(draw_plan(seed, broken));
     if (!outcome.failure.empty()) return outcome.failure;
   }
   return "";
@@ -59,15 +59,25 @@ TEST_CASE("every safety rule that is switched off is missed") {
       {"a stopped trial keeps its slots", Mutant::kStopKeepsSlots},
       {"a missing metric fails the search", Mutant::kMissingMetricFatal},
       {"a trial at a rung is given slots", Mutant::kHeldScheduled},
+      {"a metric is stored after its decision", Mutant::kMetricAfterDecision},
   };
   for (const auto& [name, mutant] : mutants) {
-    DYNAMIC_SECTION(name) { CHECK(first_failure(mutant, LoopMutant::kNone, 1000) != ""); }
+    DYNAMIC_SECTION(name) { CHECK(first_failure({.rule = mutant}) != ""); }
+  }
+  const std::pair<const char*, searcher::Fault> faults[] = {
+      {"reports of stopped trials count", searcher::Fault::kHearsStopped},
+      {"rungs are counted by logarithms", searcher::Fault::kFloatLogarithm},
+      {"hyperparameters are drawn in any order", searcher::Fault::kUnorderedDraws},
+      {"invalid trials are replaced for ever", searcher::Fault::kEndlessReplacement},
+  };
+  for (const auto& [name, fault] : faults) {
+    DYNAMIC_SECTION(name) { CHECK(first_failure({.search = fault}) != ""); }
   }
   SECTION("reply before durable") {
-    REQUIRE(first_failure(Mutant::kNone, LoopMutant::kReplyBeforeDurable, 1000) != "");
+    REQUIRE(first_failure({.loop = LoopMutant::kReplyBeforeDurable}) != "");
   }
   SECTION("send before durable") {
-    REQUIRE(first_failure(Mutant::kNone, LoopMutant::kSendBeforeDurable, 1000) != "");
+    REQUIRE(first_failure({.loop = LoopMutant::kSendBeforeDurable}) != "");
   }
 }
 

@@ -74,11 +74,24 @@ void User::begin_process() {
 }
 
 std::optional<core::Input> User::request(const Job::Action& action) const {
-  if (!action.trial) return core::ActOnExperiment{0, *experiment_, action.action};
+  if (action.on == Job::Action::On::kExperiment) return core::ActOnExperiment{0, *experiment_, action.action};
+  if (action.on != Job::Action::On::kTrial) return more(action);
   for (const auto& [id, trial] : master_.disk().trials) {
     if (trial.experiment == *experiment_) return core::KillTrial{0, id};
   }
   return std::nullopt;
+}
+
+/// With the rows of the experiment when it has ended, as the API gives them.
+core::Input User::more(const Job::Action& action) const {
+  core::ContinueSearch input{.reply = 0, .experiment = *experiment_, .extend = std::nullopt, .ended = nullptr};
+  if (action.on == Job::Action::On::kExtend)
+    input.extend = searcher::Extended{job_.config->searcher.max_trials + 2, std::nullopt};
+  const auto& stored = master_.disk().experiments;
+  if (auto it = stored.find(*experiment_); it != stored.end() && core::is_terminal(it->second.state))
+    input.ended = std::make_shared<const core::Recovered>(master_.disk().recover(*experiment_));
+  checker_.may_go_on(*experiment_);
+  return input;
 }
 
 void User::act(std::size_t next) {
@@ -89,8 +102,7 @@ void User::act(std::size_t next) {
     if (!input) return self->act(next + 1);
     self->engine_.trace("user acts on " + self->job_.id.value);
     self->ask(*input, [self, &action, next](const Answer& answer) {
-      const bool stops = !action.trial && action.action >= core::ExperimentAction::kCancel;
-      if (stops && answer) self->checker_.acked_stop(*self->experiment_, self->master_.disk());
+      if (action.ends() && answer) self->checker_.acked_stop(*self->experiment_, self->master_.disk());
       self->act(next + 1);
     });
   });

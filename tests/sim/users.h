@@ -36,6 +36,7 @@ class User : public std::enable_shared_from_this<User> {
   void insist();
   void begin_process();
   std::optional<core::Input> request(const Job::Action& action) const;
+  core::Input more(const Job::Action& action) const;
 
   Engine& engine_;
   Master& master_;

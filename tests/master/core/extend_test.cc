@@ -46,6 +46,25 @@ TEST_CASE("a search that has ended makes more trials when it is extended") {
   CHECK(bench.disk().trials.size() == 5);
 }
 
+TEST_CASE("a search that was killed goes on without the trials it had asked for in vain") {
+  Bench bench;
+  bench.connect("a1", 8);
+  auto config = random_search(bench, 4);
+  config->searcher.max_concurrent_trials = 2;
+  const ExperimentId id = bench.submit(config);
+  REQUIRE(bench.step(ActOnExperiment{.experiment = id, .action = ExperimentAction::kKill}));
+  run_to_end(bench, 1, 2, ExitKind::kStopped);
+  REQUIRE(bench.experiment(id).state == State::kCanceled);
+  REQUIRE(bench.disk().trials.size() == 2);
+  const searcher::Extended more{.max_trials = 6, .max_time = std::nullopt};
+  REQUIRE(code_of(bench, {.experiment = id, .extend = more, .ended = rows_of(bench, id)}) == std::nullopt);
+  for (std::int64_t trial = 3; bench.experiment(id).state == State::kActive; ++trial) {
+    REQUIRE(trial <= 6);
+    run_to_end(bench, trial, trial);
+  }
+  CHECK(bench.experiment(id).state == State::kCompleted);
+}
+
 TEST_CASE("an extension survives the master's end, and its trials are given the longer length") {
   Bench bench;
   bench.connect("a1", 8);

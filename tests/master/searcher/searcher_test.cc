@@ -81,6 +81,19 @@ TEST_CASE("a script that refuses every point ends the search with the reason, fo
   }
 }
 
+TEST_CASE("a grid all of whose points are refused has failed, with the reason") {
+  auto config = make_config("grid", 1, 0);
+  config->hyperparameters = {{"a", range(Hyperparameter::Type::kInt, 1, 2)}};
+  config->hyperparameters["a"].count = 2;
+  Searcher searcher = make(config);
+  searcher.handle(Started{});
+  searcher.handle(Exited{0, ExitReason::kInvalidHp});
+  const std::vector<Action> last = searcher.handle(Exited{1, ExitReason::kInvalidHp});
+  REQUIRE(last.size() == 1);
+  CHECK(std::get<Shutdown>(last.at(0)).failure);
+  CHECK(std::get<Shutdown>(last.at(0)).reason.find("2 of 2 trials refused") == 0);
+}
+
 TEST_CASE("a grid is the product of its axes, the last axis fastest, taken from the end") {
   auto config = make_config("grid", 1, 0);
   config->hyperparameters = {{"a", range(Hyperparameter::Type::kInt, 1, 3)},
