@@ -93,7 +93,9 @@ Result<searcher::Surface> read_surface(const std::string& name, const expconf::E
   const auto text = read_file(name, 64 << 20);
   if (!text && text.error().code == Code::kNotFound) return tl::unexpected(built_in.error());
   if (!text) return tl::unexpected(text.error());
-  return searcher::recorded_surface(*text);
+  auto recorded = searcher::recorded_surface(*text);
+  if (!recorded) recorded.error().message = name + ": " + recorded.error().message;
+  return recorded;
 }
 
 Result<int> simulate(const Flags& flags, bool has_seed) {
