@@ -62,6 +62,13 @@ void check_categorical(Reader& reader, const YamlNode& map, const std::string& p
   }
 }
 
+/// Null is a value like any other here.
+void check_const(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  if (resolved.contains("val")) return;
+  if (map.find("val") == nullptr) reader.problem(map, child(path, "val"), "E-CFG-MISSING", "is required: the value");
+  resolved["val"] = nullptr;
+}
+
 /// What a typed hyperparameter holds beside `type`.
 struct Kind {
   std::string name;
@@ -94,7 +101,7 @@ const std::vector<Kind>& kinds() {
        Hyperparameter::Type::kCategorical,
        {required("vals", list_of(any(), 1, kMostValues), "the values to choose from")},
        check_categorical},
-      {"const", Hyperparameter::Type::kConst, {required("val", any(), "the value")}, {}},
+      {"const", Hyperparameter::Type::kConst, {optional("val", any(), "the value, required; it may be null")}, check_const},
   };
   return all;
 }

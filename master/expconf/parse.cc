@@ -110,8 +110,12 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved) {
   Reader reader("");
   Json again = top_level({})(reader, node_from_json(resolved), "");
-  if (!reader.ok()) return fail(reader.take_problems());
-  return load(std::move(again));
+  if (reader.ok()) return load(std::move(again));
+  std::vector<Problem> problems = reader.take_problems();
+  const bool conflicts = std::all_of(problems.begin(), problems.end(),
+                                     [](const Problem& problem) { return problem.code == "E-CFG-CONFLICT"; });
+  if (conflicts) return load(resolved);
+  return fail(std::move(problems));
 }
 
 Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string& file) {

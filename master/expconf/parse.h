@@ -49,7 +49,8 @@ struct Parsed {
 /// `cluster`, also what does not fit it.
 Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defaults& defaults,
                      const std::vector<Override>& overrides = {}, const ClusterFacts* cluster = nullptr);
-/// Reads ExperimentConfig::resolved back (from the store).
+/// Reads ExperimentConfig::resolved back (from the store). Fields that go together badly are no failure: what ran
+/// once is not kept from running on by a check that was added since.
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);
 
 /// Checks a part of a configuration, such as a template: types and ranges; nothing is missing from it.

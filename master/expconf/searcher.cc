@@ -74,13 +74,17 @@ std::pair<const char*, Json> longest(const Json& resolved) {
   return {"max_length", length.begin().value()};
 }
 
-/// The lowest of `rungs` rungs must be one unit of training at least.
+/// The lowest of `rungs` rungs is one unit of training at least.
+bool rungs_fit(const Json& most, const Json& divisor, std::int64_t rungs) {
+  if (most.is_null() || divisor.is_null()) return true;
+  return most.get<double>() / std::pow(divisor.get<double>(), static_cast<double>(rungs - 1)) >= 1;
+}
+
 void check_lowest_rung(Reader& reader, const YamlNode& at, const std::string& path, const Json& resolved,
                        std::int64_t rungs) {
   const auto [source, most] = longest(resolved);
   const Json divisor = resolved.value("divisor", Json());
-  if (most.is_null() || divisor.is_null()) return;
-  if (most.get<double>() / std::pow(divisor.get<double>(), static_cast<double>(rungs - 1)) >= 1) return;
+  if (rungs_fit(most, divisor, rungs)) return;
   reader.problem(at, path, "E-CFG-CONFLICT",
                  std::string("rung lengths below 1: ") + source + " " + most.dump() + " divided " +
                      std::to_string(rungs - 1) + " times by " + divisor.dump() +
@@ -107,6 +111,14 @@ void check_async_halving(Reader& reader, const YamlNode& map, const std::string&
   warn_stop_once(reader, map, path);
 }
 
+/// The default is five; where fewer fit, as many as fit.
+void fit_default_rungs(const YamlNode& map, Json& resolved) {
+  if (map.find("max_rungs") != nullptr) return;
+  std::int64_t rungs = resolved["max_rungs"].get<std::int64_t>();
+  while (rungs > 1 && !rungs_fit(longest(resolved).second, resolved.value("divisor", Json()), rungs)) --rungs;
+  resolved["max_rungs"] = rungs;
+}
+
 void check_adaptive(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   check_common(reader, map, path, resolved);
   check_time(reader, map, path, resolved);
@@ -114,6 +126,7 @@ void check_adaptive(Reader& reader, const YamlNode& map, const std::string& path
   warn_stop_once(reader, map, path);
   const YamlNode* brackets = map.find("bracket_rungs");
   const Json most = resolved.value("max_rungs", Json());
+  fit_default_rungs(map, resolved);
   if (brackets == nullptr || !brackets->is_list() || most.is_null()) return;
   for (std::size_t i = 0; i < brackets->items.size(); ++i) {
     const YamlNode& rungs = brackets->items[i];

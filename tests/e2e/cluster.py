@@ -99,13 +99,17 @@ class Cluster:
 
     # ---- agents ----
     def start_agent(self, name="a1", slots=1, options=()):
+        self.launch_agent(name, slots, options)
+        wait_until(f"agent {name} to connect", lambda: any(
+            a["id"] == name and a.get("connected") for a in self.det_json("agent", "list", "--json")))
+
+    def launch_agent(self, name, slots, options=()):
+        """Does not wait until it has connected."""
         log = open(self.dir / f"agent-{name}.log", "ab")
         self.agents[name] = subprocess.Popen(
             [self.bin / "det-agent", "--master", f"127.0.0.1:{self.port}", "--data-dir", self.dir / f"agent-{name}",
              "--id", name, "--artificial-slots", str(slots), *options],
             stdout=log, stderr=log, start_new_session=True)
-        wait_until(f"agent {name} to connect", lambda: any(
-            a["id"] == name and a.get("connected") for a in self.det_json("agent", "list", "--json")))
 
     def kill_agent(self, name="a1"):
         os.kill(self.agents[name].pid, signal.SIGKILL)

@@ -127,6 +127,15 @@ void run(const Case& test) {
   check_lines(problems, {});
   check_lines(warnings, parsed->warnings);
   for (const std::string& value : values) check_value(value, parsed->config.resolved);
+  // What was accepted is stored, and a restart of the master reads it back; a fork submits it again.
+  const std::string stored = dump_json(parsed->config.resolved);
+  const auto back = from_resolved(*parse_json(stored));
+  INFO(stored << (back ? "" : back.error().message));
+  REQUIRE(back);
+  CHECK(nlohmann::json(back->resolved) == nlohmann::json(parsed->config.resolved));
+  const auto again = parse(stored, "stored", {});
+  INFO((again ? "" : again.error().message));
+  CHECK(again.has_value());
 }
 
 }  // namespace

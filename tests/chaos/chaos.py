@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Owns chaos on real processes: a cluster of three agents trains while what it is made of is killed, frozen and
+restarted as a seed says; then everything must come to its end, and the books must balance (checks.py).
+
+chaos.py BUILD_DIR [--seeds A..B] [--faults N]     ends with `N passed, N failed`; a seed that fails keeps its directory"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import select
+import signal
+import sys
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
+from checks import Books, leftovers  # noqa: E402
+from cluster import Cluster, processes, wait_until  # noqa: E402
+
+AGENTS = {"a1": 2, "a2": 2, "a3": 1}
+FINISH = 120  # seconds from the last fault to the end of everything
+
+
+def config(cluster, ledger, searcher, steps, slots=1, litter=False):
+    return f"""
+name: chaos
+entrypoint: [{cluster.bin / "chaos_program"}]
+max_restarts: 100
+hyperparameters: {{ledger: "{ledger}", steps: {steps}, milliseconds: 80, save_every: 12, litter: {str(litter).lower()},
+                  x: {{type: double, minval: 0, maxval: 1}}}}
+searcher: {{{searcher}, metric: loss}}
+resources: {{slots_per_trial: {slots}}}
+checkpoint_storage: {{type: shared_fs, host_path: "{cluster.dir / "checkpoints"}", save_experiment_best: 100,
+                     save_trial_best: 100, save_trial_latest: 100}}
+"""
+
+
+class Chaos:
+    def __init__(self, cluster, seed):
+        self.cluster, self.dice = cluster, random.Random(seed)
+        self.ledger = cluster.dir / "ledger"
+        self.ledger.mkdir()
+        self.whole, self.experiments, self.history = {}, [], []
+
+    # ---- the work ----
+    def submit(self):
+        empty = self.cluster.dir / "empty"
+        empty.mkdir()
+        for number in range(5):
+            steps = self.dice.randint(100, 180)
+            slots = 2 if number == 4 else 1
+            id = self.cluster.create(empty, config(self.cluster, self.ledger, "name: single, max_length: {batches: 1000}", steps,
+                                                   slots, litter=number == 1))
+            self.whole[id] = steps
+            self.experiments.append(id)
+        search = "name: adaptive_asha, max_trials: 6, max_time: 60, time_metric: batches, max_concurrent_trials: 2, divisor: 3"
+        self.experiments.append(self.cluster.create(empty, config(self.cluster, self.ledger, search, 60)))
+
+    # ---- faults ----
+    def pids(self, name, mark=""):
+        own = f"DET_MASTER=127.0.0.1:{self.cluster.port}\0"
+        return sorted(pid for pid, (comm, env) in processes().items() if comm == name and (own in env or (mark and mark in env)))
+
+    def postgres(self):
+        """The postmaster of this cluster."""
+        path = self.cluster.dir / "master" / "postgres" / "data" / "postmaster.pid"
+        try:
+            return int(path.read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def kill_master(self):
+        if self.cluster.master.poll() is None:
+            self.cluster.kill_master()
+
+    def end_master(self):
+        if self.cluster.master.poll() is None:
+            self.cluster.stop_master()
+
+    def freeze_master(self):
+        self.freeze(self.cluster.master.pid)
+
+    def kill_agent(self):
+        name = self.dice.choice(sorted(AGENTS))
+        if self.cluster.agents[name].poll() is None:
+            self.cluster.kill_agent(name)
+
+    def freeze_agent(self):
+        self.freeze(self.cluster.agents[self.dice.choice(sorted(AGENTS))].pid)
+
+    def kill_trial(self):
+        if found := self.pids("chaos_program"):
+            self.kill(self.dice.choice(found))
+
+    def freeze_trial(self):
+        if found := self.pids("chaos_program"):
+            self.freeze(self.dice.choice(found))
+
+    def kill_supervisor(self):
+        if found := [pid for pid, (name, _) in processes().items()
+                     if name == "det-supervisor" and str(self.cluster.dir) in command_line(pid)]:
+            self.kill(self.dice.choice(sorted(found)))
+
+    def kill_postgres(self):
+        if pid := self.postgres():
+            self.kill(pid)
+
+    def kill_connection(self):
+        """A server process of PostgreSQL: it takes all connections with it."""
+        if pid := self.postgres():
+            children = [child for child in processes() if parent(child) == pid]
+            if children:
+                self.kill(self.dice.choice(sorted(children)))
+
+    def pause(self):
+        id = self.dice.choice(self.experiments)
+        self.cluster.run_det("experiment", "pause", id)
+        select.select([], [], [], self.dice.uniform(0, 2))
+        self.cluster.run_det("experiment", "activate", id)
+
+    def kill(self, pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def freeze(self, pid):
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            select.select([], [], [], self.dice.uniform(0.5, 4))
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    FAULTS = [kill_master, kill_master, end_master, freeze_master, kill_agent, kill_agent, freeze_agent, kill_trial, kill_trial,
+              freeze_trial, kill_supervisor, kill_postgres, kill_connection, pause]
+
+    def repair(self):
+        """What an init system does: starts again what has ended."""
+        if self.cluster.master.poll() is not None:
+            self.cluster.start_master()
+        for name, slots in AGENTS.items():
+            if self.cluster.agents[name].poll() is not None:
+                self.cluster.launch_agent(name, slots)
+
+    # ---- a run ----
+    def run(self, faults):
+        for name, slots in AGENTS.items():
+            self.cluster.start_agent(name, slots)
+        self.submit()
+        wait_until("the first trial to train", lambda: list(self.ledger.glob("ledger-*")))
+        begin = time.monotonic()
+        for _ in range(faults):
+            select.select([], [], [], self.dice.uniform(0.2, 2.5))
+            fault = self.dice.choice(self.FAULTS)
+            self.history.append(f"{time.monotonic() - begin:.1f} s {fault.__name__}")
+            fault(self)
+            if self.dice.random() < 0.8:  # else it stays away until the next one
+                self.repair()
+        end = time.monotonic()
+        self.finish(end)
+        return time.monotonic() - end
+
+    def finish(self, since):
+        def over():
+            self.repair()
+            if self.cluster.master.poll() is not None:
+                return False
+            states = {}
+            for id in self.experiments:
+                done = self.cluster.run_det("experiment", "describe", id, "--json")
+                if done.returncode != 0:
+                    return False
+                states[id] = json.loads(done.stdout)["state"].removeprefix("STATE_")
+                if states[id] == "PAUSED":
+                    self.cluster.run_det("experiment", "activate", id)
+            return all(state in ("COMPLETED", "ERROR", "CANCELED") for state in states.values())
+        wait_until("every experiment to end", over, max(1, FINISH - (time.monotonic() - since)))
+        wait_until("processes to be gone", lambda: not leftovers(self.cluster), 10)
+
+    def problems(self):
+        books = Books(self.cluster, self.ledger)
+        found = (books.lost() + books.doubled_or_missing(self.whole) + books.searches() + books.overlaps() +
+                 books.checkpoints_without_files(self.cluster.dir / "checkpoints") + books.unfinished())
+        if len(books.acknowledged) < sum(self.whole.values()):
+            found.append(f"only {len(books.acknowledged)} reports were acknowledged")
+        return books, found
+
+
+def command_line(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def parent(pid):
+    try:
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def sees_faults(chaos, books):
+    """The checks can fail: each is shown books that do not balance."""
+    missed = []
+    key, (loss, _) = next((k, v) for k, v in books.rows.items() if not v[1] and k[2] == "training" and k[3] == 7)
+    other = (key[0], key[1] + 1, *key[2:])
+    books.rows.pop(key)
+    books.acknowledged.add((*key, loss))
+    if not books.lost():
+        missed.append("a lost report")
+    if not books.doubled_or_missing(chaos.whole):
+        missed.append("a missing row")
+    books.rows[key] = books.rows[other] = (loss, False)
+    if not books.doubled_or_missing(chaos.whole):
+        missed.append("a doubled row")
+    books.checkpoints["no-such-uuid"] = (1, 1)
+    if len(books.lost()) != 1:
+        missed.append("a lost checkpoint")
+    books.stored["no-such-uuid"] = (1, "COMPLETED", 1)
+    if not books.checkpoints_without_files(chaos.cluster.dir / "checkpoints"):
+        missed.append("a checkpoint without files")
+    return [f"the checks do not see {what}" for what in missed]
+
+
+def one(build, seed, faults):
+    """The problems of a seed."""
+    with Cluster(build) as cluster:
+        chaos = Chaos(cluster, seed)
+        try:
+            seconds = chaos.run(faults)
+            books, found = chaos.problems()
+            print(f"seed {seed}: {len(books.acknowledged)} reports acknowledged, over {seconds:.1f} s after the last fault",
+                  flush=True)
+            found += sees_faults(chaos, books) if not found else []
+            if found:
+                raise AssertionError("\n".join(found[:20]))
+        except BaseException:
+            print(f"seed {seed} FAILED\n  " + "\n  ".join(chaos.history))
+            raise
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("build")
+    parser.add_argument("--seeds", default="1..3")
+    parser.add_argument("--faults", type=int, default=10)
+    given = parser.parse_args()
+    first, _, last = given.seeds.partition("..")
+    passed = failed = 0
+    for seed in range(int(first), int(last or first) + 1):
+        try:
+            one(given.build, seed, given.faults)
+            passed += 1
+        except Exception:
+            traceback.print_exc(file=sys.stdout)
+            failed += 1
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
