@@ -144,6 +144,7 @@ class Master {
          db::Pool& pool, std::unique_ptr<http::Site> site, Ends& ends)
       : config_(config),
         settings_(std::move(settings)),
+        database_(database),
         pool_(pool),
         ends_(ends),
         site_(std::move(site)),
@@ -155,6 +156,7 @@ class Master {
         passwords_(1, 64),
         downloads_(kDownloads, 64),
         json_(2),
+        chores_(1, 16, [this] { look_after_database(); }),
         context_{settings_, loop_, hub_, pool_, bulk_, workers_, passwords_, edge_, downloads_},
         server_(context_) {}
 
@@ -175,6 +177,7 @@ class Master {
   }
 
   void stop() {
+    chores_.stop();
     site_->close();
     server_.stop(kStopGrace);
     json_.stop();
@@ -195,12 +198,19 @@ class Master {
     if (++ticks_ % kTicksPerSecond == 0) site_->tick();
     // Once an hour is plenty: what has expired is refused anyway.
     if (ticks_ % (3600 * kTicksPerSecond) == 0) {
-      workers_.try_post([this] { (void)db::delete_expired_sessions(pool_); });
+      chores_.try_post([this] { (void)db::delete_expired_sessions(pool_); });
     }
+  }
+
+  void look_after_database() {
+    if (!database_.own) return;
+    if (auto up = database_.own->keep_up(); !up)
+      log::error("the private database cannot be started again", {{"reason", up.error().message}});
   }
 
   const MasterConfig& config_;
   const api::Settings settings_;
+  Database& database_;
   db::Pool& pool_;
   Ends& ends_;
   std::atomic<bool> serving_{false};
@@ -209,7 +219,7 @@ class Master {
   loop::Hub hub_;
   loop::Loop loop_;
   db::BulkWriter bulk_;
-  loop::Workers edge_, workers_, passwords_, downloads_, json_;
+  loop::Workers edge_, workers_, passwords_, downloads_, json_, chores_;
   api::Context context_;
   api::Server server_;
 };

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Owns the one way to be sure: installs what tests need, builds, runs every test, ends with `N passed, N failed`.
-# Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) · browser.
+# Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) ·
+# chaos (real processes, killed) · browser.
 set -uo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
-  SUITE   unit, asan, tidy, e2e, browser (default: all)
+  SUITE   unit, asan, tidy, e2e, chaos, browser (default: all)
   --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing
 TEXT
 }
@@ -17,12 +18,12 @@ suites=() long=0
 for argument in "$@"; do
   case "$argument" in
     --long) long=1 ;;
-    unit | asan | tidy | e2e | browser) suites+=("$argument") ;;
+    unit | asan | tidy | e2e | chaos | browser) suites+=("$argument") ;;
     -h | --help) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown suite $argument" >&2; usage >&2; exit 2 ;;
   esac
 done
-[ "${#suites[@]}" -gt 0 ] || suites=(tidy unit asan e2e browser)
+[ "${#suites[@]}" -gt 0 ] || suites=(tidy unit asan e2e chaos browser)
 export DET_TEST_LONG=$long
 wants() { case " ${suites[*]} " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
@@ -88,7 +89,7 @@ if wants tidy; then
   suite_program guides python3 tests/harness/guides_check.py
 fi
 
-if wants unit || wants e2e || wants browser; then
+if wants unit || wants e2e || wants chaos || wants browser; then
   build release
 fi
 if wants unit; then
@@ -101,6 +102,11 @@ if wants asan; then
   fi
 fi
 if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release; fi
+if wants chaos; then
+  seeds=1..3
+  if [ "$long" -eq 1 ]; then seeds=1..20; fi
+  suite_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds"
+fi
 if wants browser; then
   suite_program webui-unit node tests/webui/unit_test.mjs build/release
   suite_program browser node tests/webui/browser_test.mjs build/release

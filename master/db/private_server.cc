@@ -130,6 +130,7 @@ struct PrivateServer::Impl {
   }
 
   Status choose_socket() {
+    if (socket.starts_with(kTemporarySocket) && path_exists(socket)) return {};  // connections know it
     socket = path("socket");
     if (socket.size() > kLongestSocketDirectory || socket.find_first_of("',\\") != std::string::npos) {
       TRY_ASSIGN(TemporaryDirectory directory, TemporaryDirectory::create("det-pg", "/tmp"));
@@ -240,6 +241,21 @@ struct PrivateServer::Impl {
     return fail(Code::kUnavailable, "the private PostgreSQL (pid " + std::to_string(pid) + ") does not end");
   }
 
+  Status keep_up() {
+    if (pid != 0) {
+      if (!ended(Duration(0))) return {};
+      log::warn("the private database has ended, starting it again", {{"pid", pid}});
+      pid = 0;
+      child.reset();
+      pidfd.reset();
+    }
+    const MonoTime deadline = mono_now() + options.patience;
+    TRY_ASSIGN(const std::string version, read_file(data + "/PG_VERSION"));
+    TRY_ASSIGN(const PostgresPrograms programs, find_postgres(std::atoi(version.c_str())));
+    TRY_ASSIGN(const bool attached, attach(deadline));
+    return attached ? Status() : start_new(programs, deadline);
+  }
+
   Status ensure_database() {
     TRY_ASSIGN(Connection connection, Connection::open({.url = connection_text(socket, "postgres")}));
     TRY_ASSIGN(const Rows rows, connection.query("SELECT FROM pg_database WHERE datname = 'det'"));
@@ -256,7 +272,6 @@ PrivateServer::~PrivateServer() {
 }
 
 Result<PrivateServer> PrivateServer::start(const PrivateServerOptions& options) {
-  const MonoTime deadline = mono_now() + options.patience;
   TRY(make_directories(options.directory));
   auto lock = FileLock::try_lock(options.directory + "/lock");
   if (!lock && lock.error().code == Code::kFailedPrecondition)
@@ -269,10 +284,7 @@ Result<PrivateServer> PrivateServer::start(const PrivateServerOptions& options) 
   impl->data = options.directory + "/data";
   TRY_ASSIGN(impl->user, choose_server_user(options.directory, impl->data));
   TRY(impl->ensure_data());
-  TRY_ASSIGN(const std::string version, read_file(impl->data + "/PG_VERSION"));
-  TRY_ASSIGN(const PostgresPrograms programs, find_postgres(std::atoi(version.c_str())));
-  TRY_ASSIGN(const bool attached, impl->attach(deadline));
-  if (!attached) TRY(impl->start_new(programs, deadline));
+  TRY(impl->keep_up());
   PrivateServer server(std::move(impl));
   TRY(server.impl_->ensure_database());
   return server;
@@ -282,6 +294,7 @@ std::string PrivateServer::url(const std::string& database) const {
   return connection_text(impl_->socket, database);
 }
 int PrivateServer::pid() const { return impl_->pid; }
+Status PrivateServer::keep_up() { return impl_->keep_up(); }
 Status PrivateServer::stop() { return impl_->stop(); }
 void PrivateServer::abandon() {
   if (impl_->child) impl_->child->detach();

@@ -89,6 +89,24 @@ TEST_CASE("a private server lives through stops, takeovers and kills") {
   }
 }
 
+TEST_CASE("a private server that is killed under its master is started again, at the same place") {
+  auto temporary = TemporaryDirectory::create("det-pg-killed");
+  REQUIRE(temporary);
+  for (const std::string& name : {std::string("/postgres"), "/" + std::string(120, 'x')}) {
+    db::PrivateServer server = start(temporary->path() + name);
+    const std::string url = server.url();
+    const int pid = server.pid();
+    write_number(server, 1);
+    CHECK(server.keep_up());
+    CHECK(server.pid() == pid);
+    REQUIRE(kill(pid, SIGKILL) == 0);
+    for (int tries = 0; server.pid() == pid && tries < 100000; ++tries) REQUIRE(server.keep_up());
+    CHECK(server.pid() != pid);
+    CHECK(server.url() == url);
+    CHECK(count(server) == 1);
+  }
+}
+
 TEST_CASE("a path too long for a socket, and one only root may enter, serve all the same") {
   auto temporary = TemporaryDirectory::create("det-pg-long");
   REQUIRE(temporary);
