@@ -59,9 +59,19 @@ TEST_CASE("every safety rule that is switched off is missed") {
       {"a stopped trial keeps its slots", Mutant::kStopKeepsSlots},
       {"a missing metric fails the search", Mutant::kMissingMetricFatal},
       {"a trial at a rung is given slots", Mutant::kHeldScheduled},
+      {"max_slots ignored", Mutant::kMaxSlotsIgnored},
+      {"the service of agents forgotten", Mutant::kServiceForgotten},
+      {"a disabled agent given work", Mutant::kDisabledScheduled},
+      {"a move in the queue without effect", Mutant::kMoveKeepsPlace},
+      {"half a gang started", Mutant::kGangHalfStarted},
+      {"a gang outlives its part", Mutant::kGangOutlivesPart},
+      {"a gang's slots freed at its first exit", Mutant::kGangFreedAtFirst},
+      {"a gang ends as its last part", Mutant::kLastExitCounts},
+      {"the error of a lost agent's peers counted", Mutant::kPeerErrorCounted},
+      {"the end of a broken gang forgotten", Mutant::kGangKillForgotten},
   };
   for (const auto& [name, mutant] : mutants) {
-    DYNAMIC_SECTION(name) { CHECK(first_failure(mutant, LoopMutant::kNone, 1000) != ""); }
+    DYNAMIC_SECTION(name) { CHECK(first_failure(mutant, LoopMutant::kNone, 10000) != ""); }
   }
   SECTION("reply before durable") {
     REQUIRE(first_failure(Mutant::kNone, LoopMutant::kReplyBeforeDurable, 1000) != "");
