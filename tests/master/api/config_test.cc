@@ -56,10 +56,11 @@ TEST_CASE("what is no address is refused") {
 }
 
 TEST_CASE("pools schedule as the file says, and as the rest where it does not") {
-  TempDir dir;
+  auto dir = TemporaryDirectory::create("det-config");
+  REQUIRE(dir);
   const auto with = [&](const std::string& text) {
-    REQUIRE(write_file_atomic(dir.path() + "/m.yaml", text, 0600));
-    return read({"--config", dir.path() + "/m.yaml", "--data-dir", "/d"});
+    REQUIRE(write_file_atomic(dir->path() + "/m.yaml", text, 0600));
+    return read({"--config", dir->path() + "/m.yaml", "--data-dir", "/d"});
   };
   const auto config = with(
       "scheduler: {preemption: false}\n"

@@ -180,6 +180,11 @@ std::string describe(const core::Recovered& recovered) {
     for (const std::string& event : log.events) out << '|' << event;
     out << '\n';
   }
+  for (const core::AgentSettings& agent : recovered.agents) {
+    out << "agent " << agent.agent << '|' << agent.enabled << agent.draining << '|';
+    for (int slot : agent.disabled_slots) out << slot << ' ';
+    out << '\n';
+  }
   out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << '\n';
   return out.str();
 }
@@ -191,6 +196,7 @@ core::Experiment plain_experiment(std::int64_t id) {
   row.job_id = "job";
   row.owner = UserId(1);
   row.config = sample_config();
+  row.queue.pool = row.config->resources.resource_pool;
   row.submitted = WallTime{1'700'000'000'000'000};
   return row;
 }
