@@ -33,6 +33,22 @@ std::string visible_cuda(const v1::StartAllocation& order, const Surroundings& a
   return list;
 }
 
+/// What det-launch, and any other launcher, needs to know of a gang over several agents.
+void add_gang(const v1::StartAllocation& order, std::map<std::string, std::string>& variables) {
+  if (order.gang_size() == 0) return;
+  int ranks = 0, before = 0;
+  for (int i = 0; i < order.gang_size(); ++i) {
+    if (i == order.part()) before = ranks;
+    ranks += order.gang(i).slots();
+  }
+  variables["DET_CHIEF_IP"] = order.gang(0).address();
+  variables["C10D_PORT"] = std::to_string(order.gang_port());
+  variables["DET_NUM_NODES"] = std::to_string(order.gang_size());
+  variables["DET_NODE_RANK"] = std::to_string(order.part());
+  variables["DET_FIRST_RANK"] = std::to_string(before);
+  variables["DET_WORLD_SIZE"] = std::to_string(ranks);
+}
+
 }  // namespace
 
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
@@ -77,6 +93,7 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_HPARAMS"] = order.hparams();
   variables["DET_STEPS_COMPLETED"] = std::to_string(order.steps_completed());
   if (!order.latest_checkpoint().empty()) variables["DET_LATEST_CHECKPOINT"] = order.latest_checkpoint();
+  add_gang(order, variables);
   variables["DET_WORKDIR"] = around.workdir;
   variables["DET_RUN_DIR"] = around.run_dir;
 

@@ -160,7 +160,7 @@ class Preparation {
                                 : source + " built in " + human_duration(mono_now() - begun));
     command = {site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
                outcome->library + ":" + trial.trial_class};
-    if (order_.message.slots_size() > 1) {
+    if (order_.message.slots_size() > 1 || order_.message.gang_size() > 1) {
       command.insert(command.begin(), {site_.prefix + "/bin/det-launch", "--"});
     }
     return std::nullopt;

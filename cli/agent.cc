@@ -1,4 +1,6 @@
 // Owns `det agent`.
+#include <iostream>
+
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -30,13 +32,48 @@ Action declare_list_agents(CLI::App& app) {
   };
 }
 
+struct ServiceFlags {
+  std::string agent;
+  bool drain = false;
+};
+
+Action declare_disable(CLI::App& app) {
+  auto flags = std::make_shared<ServiceFlags>();
+  app.add_option("AGENT", flags->agent, "The agent's id.")->required();
+  app.add_flag("--drain", flags->drain, "Let finish what runs there; else it is pre-empted and waits again.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::DisableAgentRequest request;
+    request.set_agent_id(flags->agent);
+    request.set_drain(flags->drain);
+    TRY(client->call(&v1::ClusterService::Stub::DisableAgent, request));
+    std::cout << (flags->drain ? "Draining agent " : "Disabled agent ") << printable(flags->agent) << '\n';
+    return 0;
+  };
+}
+
+Action declare_enable(CLI::App& app) {
+  auto agent = std::make_shared<std::string>();
+  app.add_option("AGENT", *agent, "The agent's id.")->required();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::EnableAgentRequest request;
+    request.set_agent_id(*agent);
+    TRY(client->call(&v1::ClusterService::Stub::EnableAgent, request));
+    std::cout << "Enabled agent " << printable(*agent) << '\n';
+    return 0;
+  };
+}
+
 }  // namespace
 
 Command agent_command() {
   return {{"agent", "a"},
-          "Look at the cluster's agents.",
+          "Look at the cluster's agents, and take them out of service.",
           {},
-          {{{"list", "ls"}, "List agents.", declare_list_agents}}};
+          {{{"list", "ls"}, "List agents.", declare_list_agents},
+           {{"disable"}, "Give an agent nothing new, until it is enabled.", declare_disable},
+           {{"enable"}, "Put an agent back into service.", declare_enable}}};
 }
 
 }  // namespace det::cli

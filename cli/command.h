@@ -32,6 +32,8 @@ Command trial_command();
 Command checkpoint_command();
 Command agent_command();
 Command slot_command();
+Command job_command();
+Command explain_command();
 Command master_command();
 Command template_command();
 Command config_policies_command();

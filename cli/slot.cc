@@ -1,4 +1,5 @@
 // Owns `det slot`.
+#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -61,11 +62,54 @@ Action declare_list_slots(CLI::App& app) {
   };
 }
 
+struct SlotFlags {
+  std::string agent, slot;
+  bool drain = false;
+  void declare(CLI::App& app) {
+    app.add_option("AGENT", agent, "The agent's id.")->required();
+    app.add_option("SLOT", slot, "The slot's number on it.")->required();
+  }
+};
+
+Action declare_disable(CLI::App& app) {
+  auto flags = std::make_shared<SlotFlags>();
+  flags->declare(app);
+  app.add_flag("--drain", flags->drain, "Let finish what runs there; else it is pre-empted and waits again.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::DisableSlotRequest request;
+    request.set_agent_id(flags->agent);
+    request.set_slot_id(flags->slot);
+    request.set_drain(flags->drain);
+    TRY(client->call(&v1::ClusterService::Stub::DisableSlot, request));
+    std::cout << "Disabled slot " << printable(flags->slot) << " of agent " << printable(flags->agent) << '\n';
+    return 0;
+  };
+}
+
+Action declare_enable(CLI::App& app) {
+  auto flags = std::make_shared<SlotFlags>();
+  flags->declare(app);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::EnableSlotRequest request;
+    request.set_agent_id(flags->agent);
+    request.set_slot_id(flags->slot);
+    TRY(client->call(&v1::ClusterService::Stub::EnableSlot, request));
+    std::cout << "Enabled slot " << printable(flags->slot) << " of agent " << printable(flags->agent) << '\n';
+    return 0;
+  };
+}
+
 }  // namespace
 
 Command slot_command() {
-  return {
-      {"slot", "s"}, "Look at the agents' slots.", {}, {{{"list", "ls"}, "List slots.", declare_list_slots}}};
+  return {{"slot", "s"},
+          "Look at the agents' slots, and take them out of service.",
+          {},
+          {{{"list", "ls"}, "List slots.", declare_list_slots},
+           {{"disable"}, "Give a slot to nobody, until it is enabled.", declare_disable},
+           {{"enable"}, "Put a slot back into service.", declare_enable}}};
 }
 
 }  // namespace det::cli

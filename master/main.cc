@@ -103,17 +103,28 @@ Result<Database> open_database(const MasterConfig& config) {
 
 core::Now now() { return {mono_now(), wall_now()}; }
 
+scheduler::Rules to_rules(const SchedulerConfig& config) {
+  scheduler::Rules rules{.preemption = config.preemption};
+  if (config.type == "fair_share") rules.policy = scheduler::Policy::kFairShare;
+  if (config.type == "round_robin") rules.policy = scheduler::Policy::kRoundRobin;
+  return rules;
+}
+
 Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) {
   TRY_ASSIGN(core::Recovered recovered, store.load());
   log::info("restored", {{"experiments", recovered.experiments.size()},
                          {"trials", recovered.trials.size()},
                          {"allocations", recovered.allocations.size()}});
+  std::map<std::string, scheduler::Rules> pools;
+  for (const auto& [name, scheduler] : config.pools) pools.emplace(name, to_rules(scheduler));
   const core::Options options{.agent_lease = config.agent_lease,
                               .agent_kill_grace = config.agent_kill_grace,
                               .agent_margin = config.agent_margin,
                               .kill_repeat = config.kill_repeat,
                               .unmanaged_limit = config.unmanaged_limit,
-                              .default_pool = config.default_pool};
+                              .default_pool = config.default_pool,
+                              .pool_rules = to_rules(config.scheduler),
+                              .pools = std::move(pools)};
   return core::Core::restore(options, std::move(recovered), now());
 }
 

@@ -97,8 +97,8 @@ std::vector<std::string> environment_of(const det::LaunchOptions& options, int l
                                         const std::string& token) {
   const auto text = [](int number) { return std::to_string(number); };
   const int ranks = options.nproc_per_node;
-  std::vector<std::string> changes{"RANK=" + text(options.node_rank * ranks + local_rank),
-                                   "WORLD_SIZE=" + text(options.nnodes * ranks),
+  std::vector<std::string> changes{"RANK=" + text(options.first_rank + local_rank),
+                                   "WORLD_SIZE=" + text(options.world_size),
                                    "LOCAL_RANK=" + text(local_rank),
                                    "LOCAL_WORLD_SIZE=" + text(ranks),
                                    "GROUP_RANK=" + text(options.node_rank),
@@ -123,7 +123,7 @@ std::string token_for(const det::LaunchOptions& options) {
 Ranks start(const det::LaunchOptions& options, int port) {
   const std::string token = token_for(options);
   Ranks ranks;
-  ranks.first = options.node_rank * options.nproc_per_node;
+  ranks.first = options.first_rank;
   for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {
     auto child = det::Child::spawn({.argv = options.program,
                                     .env = environment_of(options, local_rank, port, token),

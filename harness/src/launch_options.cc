@@ -68,9 +68,11 @@ tl::unexpected<Error> unknown(const std::string& word) {
 
 struct Given {
   bool addr = false, port = false;
+  bool layout = false;  ///< machines, or processes on them
 };
 
 Status apply(LaunchOptions& options, Given& given, const std::string& word, const std::string& value, int slots) {
+  given.layout = given.layout || word == "nproc-per-node" || word == "nnodes" || word == "node-rank";
   if (word == "nproc-per-node" && value == "auto") return options.nproc_per_node = slots, Status();
   if (word == "nproc-per-node") return set_number(options.nproc_per_node, word, value, 1, 4096);
   if (word == "nnodes") return set_number(options.nnodes, word, value, 1, 65536);
@@ -79,6 +81,26 @@ Status apply(LaunchOptions& options, Given& given, const std::string& word, cons
   given.addr = true;
   options.master_addr = value;
   return value.empty() ? Status(wrong("--master-addr is empty; give the name or address of machine 0")) : Status();
+}
+
+/// Who is where in a gang: as the agent says, machines having different numbers of slots; else as the words do.
+Status lay_out(LaunchOptions& options, const Given& given, const char* (*environment)(const char*)) {
+  const char* nodes = environment("DET_NUM_NODES");
+  if (given.layout || nodes == nullptr) {
+    options.first_rank = options.node_rank * options.nproc_per_node;
+    options.world_size = options.nnodes * options.nproc_per_node;
+    return {};
+  }
+  const auto read = [&](int& to, const char* name, int least) -> Status {
+    const char* value = environment(name);
+    const auto number = number_in(value != nullptr ? value : "", least, 1 << 20);
+    if (!number) return wrong(std::string(name) + " is not a number from " + std::to_string(least) + " to 1048576");
+    return to = *number, Status();
+  };
+  TRY(read(options.nnodes, "DET_NUM_NODES", 1));
+  TRY(read(options.node_rank, "DET_NODE_RANK", 0));
+  TRY(read(options.first_rank, "DET_FIRST_RANK", 0));
+  return read(options.world_size, "DET_WORLD_SIZE", 1);
 }
 
 /// What the words left open, and whether the rest fits together.
@@ -136,6 +158,7 @@ Result<LaunchOptions> parse_launch_options(const std::vector<std::string>& argum
     const std::string value = equals == std::string::npos ? arguments[++at] : arguments[at].substr(equals + 1);
     TRY(apply(options, given, word, value, slots));
   }
+  TRY(lay_out(options, given, environment));
   TRY(complete(options, given, environment));
   options.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
   if (options.program.empty()) return wrong("no PROGRAM to start; see det-launch --help");
@@ -149,7 +172,8 @@ Starts PROGRAM once a slot as the ranks of one trial. Output lines are prefixed 
 The first rank that fails ends all; its exit code (128 + N for signal N) is det-launch's.
 
   --nproc-per-node N   ranks on this machine; default, and with "auto": as many as DET_SLOT_IDS names, else 1
-  --nnodes N           machines; each runs det-launch with the same N and the same --nproc-per-node (default 1)
+  --nnodes N           machines; each runs det-launch with the same N and the same --nproc-per-node (default 1, or those
+                       of the gang that the cluster has made, with as many ranks on each as it has slots there)
   --node-rank R        which of them this is, from 0 (default 0)
   --master-addr HOST   machine 0; needed when there are several (default MASTER_ADDR, DET_CHIEF_IP)
   --master-port PORT   where rank 0 listens (default MASTER_PORT; then a free port, for several machines C10D_PORT or 29400)

@@ -2,10 +2,23 @@
 #include "master/api/allocation.h"
 
 #include "master/api/convert.h"
+#include "master/db/allocation_parts.h"
 #include "master/db/queries_allocation.h"
 #include "master/db/queries_trial.h"
 
 namespace det::api {
+namespace {
+
+void to_proto(const core::AllocationPart& part, v1::AllocationPart* out) {
+  out->set_agent_id(part.agent.value);
+  for (const int slot : part.slots) out->add_slots(slot);
+  out->set_state(std::string(core::allocation_state_name(part.state)));
+  if (!part.exit) return;
+  out->set_exit_kind(std::string(db::exit_kind_name(part.exit->kind)));
+  out->set_exit_message(part.exit->message);
+}
+
+}  // namespace
 
 grpc::ServerUnaryReactor* AllocationService::GetTrialAllocations(grpc::CallbackServerContext* call,
                                                                  const v1::GetTrialAllocationsRequest* request,
@@ -19,8 +32,11 @@ grpc::ServerUnaryReactor* AllocationService::GetTrialAllocations(grpc::CallbackS
       out->set_id(row.id.value);
       out->set_run(static_cast<int>(row.run));
       out->set_state(row.state);
-      out->set_agent_id(row.agent.value);
-      for (const std::int64_t slot : row.slots) out->add_slots(static_cast<int>(slot));
+      for (const core::AllocationPart& part : row.parts) to_proto(part, out->add_parts());
+      if (out->parts_size() > 0) {
+        out->set_agent_id(out->parts(0).agent_id());
+        *out->mutable_slots() = out->parts(0).slots();
+      }
       out->set_resource_pool(row.pool);
       to_proto(row.started, out->mutable_start_time());
       if (row.ended) to_proto(*row.ended, out->mutable_end_time());

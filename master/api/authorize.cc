@@ -15,7 +15,9 @@
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
 #include "det/v1/experiment.pb.h"
+#include "det/v1/explanation.pb.h"
 #include "det/v1/harness.pb.h"
+#include "det/v1/job.pb.h"
 #include "det/v1/log.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/search.pb.h"
@@ -67,6 +69,15 @@ const std::map<std::string_view, Requirement>& table() {
       {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", R::kUser},
       {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies", R::kAdmin},
       {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", R::kAdmin},
+      {"/det.v1.ClusterService/DisableAgent", R::kAdmin},
+      {"/det.v1.ClusterService/EnableAgent", R::kAdmin},
+      {"/det.v1.ClusterService/DisableSlot", R::kAdmin},
+      {"/det.v1.ClusterService/EnableSlot", R::kAdmin},
+      {"/det.v1.JobService/GetJobs", R::kUser},
+      {"/det.v1.JobService/GetJobQueueStats", R::kUser},
+      {"/det.v1.JobService/UpdateJobQueue", R::kUser},
+      {"/det.v1.ExplanationService/ExplainTrial", R::kUser},
+      {"/det.v1.ExplanationService/ExplainExperiment", R::kUser},
       {"/det.v1.HarnessService/Session", R::kAllocation},
       {"/det.v1.AgentService/Link", R::kLoopbackAgent},
       {"/det.v1.AgentService/GetContext", R::kLoopbackAgent},
@@ -185,6 +196,8 @@ std::vector<const google::protobuf::ServiceDescriptor*> services() {
       v1::TrialLogsRequest::descriptor()->file()->service(0),
       v1::GetTemplatesRequest::descriptor()->file()->service(0),
       v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
+      v1::GetJobsRequest::descriptor()->file()->service(0),
+      v1::ExplainTrialRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
   };

@@ -2,6 +2,7 @@
 #include "master/api/cluster.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/text.h"
 #include "master/api/convert.h"
@@ -28,9 +29,12 @@ Result<std::vector<v1::Agent>> ClusterService::agents() const {
     for (const auto& [id, agent] : core.agents()) {
       std::vector<core::Allocation> running;
       for (const auto& [allocation_id, allocation] : core.allocations()) {
-        if (allocation.agent == id) running.push_back(allocation);
+        const core::AllocationPart* part = allocation.part_on(id);
+        if (part && part->state != core::AllocationState::kTerminated) running.push_back(allocation);
       }
-      to_proto(agent, running, &list->emplace_back());
+      auto settings = core.agent_settings().find(id);
+      to_proto(agent, settings == core.agent_settings().end() ? core::AgentSettings{} : settings->second, running,
+               &list->emplace_back());
     }
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
@@ -87,6 +91,74 @@ grpc::ServerUnaryReactor* ClusterService::GetSlots(grpc::CallbackServerContext* 
                   [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
         return {};
       });
+}
+
+Status ClusterService::set_service(const std::string& agent, const std::string& slot, bool enabled, bool drain) const {
+  core::SetService input{.agent = AgentId(agent), .enabled = enabled, .drain = drain};
+  if (!slot.empty()) {
+    int number = 0;
+    const char* end = slot.data() + slot.size();
+    const auto read = std::from_chars(slot.data(), end, number);
+    if (read.ec != std::errc() || read.ptr != end) {
+      return fail(Code::kNotFound, "agent " + make_utf8(agent) + " has no slot " + make_utf8(slot));
+    }
+    input.slot = number;
+  }
+  TRY(context_.loop.ask(input));
+  return {};
+}
+
+Result<v1::Slot> ClusterService::slot(const std::string& agent_id, const std::string& id) const {
+  TRY_ASSIGN(v1::Agent found, agent(agent_id));
+  auto it = found.slots().find(id);
+  if (it == found.slots().end()) return fail(Code::kNotFound, "agent " + make_utf8(agent_id) + " has no slot " + make_utf8(id));
+  return it->second;
+}
+
+grpc::ServerUnaryReactor* ClusterService::DisableAgent(grpc::CallbackServerContext* call,
+                                                       const v1::DisableAgentRequest* request,
+                                                       v1::DisableAgentResponse* response) {
+  return unary(context_, call, "/det.v1.ClusterService/DisableAgent",
+               [this, request, response](const Caller&) -> Status {
+                 TRY(set_service(request->agent_id(), "", false, request->drain()));
+                 TRY_ASSIGN(*response->mutable_agent(), agent(request->agent_id()));
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ClusterService::EnableAgent(grpc::CallbackServerContext* call,
+                                                      const v1::EnableAgentRequest* request,
+                                                      v1::EnableAgentResponse* response) {
+  return unary(context_, call, "/det.v1.ClusterService/EnableAgent",
+               [this, request, response](const Caller&) -> Status {
+                 TRY(set_service(request->agent_id(), "", true, false));
+                 TRY_ASSIGN(*response->mutable_agent(), agent(request->agent_id()));
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ClusterService::DisableSlot(grpc::CallbackServerContext* call,
+                                                      const v1::DisableSlotRequest* request,
+                                                      v1::DisableSlotResponse* response) {
+  return unary(context_, call, "/det.v1.ClusterService/DisableSlot",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const v1::Slot known, slot(request->agent_id(), request->slot_id()));
+                 TRY(set_service(request->agent_id(), known.id(), false, request->drain()));
+                 TRY_ASSIGN(*response->mutable_slot(), slot(request->agent_id(), request->slot_id()));
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ClusterService::EnableSlot(grpc::CallbackServerContext* call,
+                                                     const v1::EnableSlotRequest* request,
+                                                     v1::EnableSlotResponse* response) {
+  return unary(context_, call, "/det.v1.ClusterService/EnableSlot",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const v1::Slot known, slot(request->agent_id(), request->slot_id()));
+                 TRY(set_service(request->agent_id(), known.id(), true, false));
+                 TRY_ASSIGN(*response->mutable_slot(), slot(request->agent_id(), request->slot_id()));
+                 return {};
+               });
 }
 
 }  // namespace det::api

@@ -1,4 +1,4 @@
-// Owns ClusterService: master info, agents, slots. Agents are read from the core's memory.
+// Owns ClusterService: master info, agents, slots, in and out of service. Agents are read from the core's memory.
 #pragma once
 
 #include "det/v1/cluster.grpc.pb.h"
@@ -17,8 +17,18 @@ class ClusterService final : public v1::ClusterService::CallbackService {
                                      v1::GetAgentResponse* response) override;
   grpc::ServerUnaryReactor* GetSlots(grpc::CallbackServerContext* call, const v1::GetSlotsRequest* request,
                                      v1::GetSlotsResponse* response) override;
+  grpc::ServerUnaryReactor* DisableAgent(grpc::CallbackServerContext* call, const v1::DisableAgentRequest* request,
+                                         v1::DisableAgentResponse* response) override;
+  grpc::ServerUnaryReactor* EnableAgent(grpc::CallbackServerContext* call, const v1::EnableAgentRequest* request,
+                                        v1::EnableAgentResponse* response) override;
+  grpc::ServerUnaryReactor* DisableSlot(grpc::CallbackServerContext* call, const v1::DisableSlotRequest* request,
+                                        v1::DisableSlotResponse* response) override;
+  grpc::ServerUnaryReactor* EnableSlot(grpc::CallbackServerContext* call, const v1::EnableSlotRequest* request,
+                                       v1::EnableSlotResponse* response) override;
 
  private:
+  Status set_service(const std::string& agent, const std::string& slot, bool enabled, bool drain) const;
+  Result<v1::Slot> slot(const std::string& agent, const std::string& id) const;
   Result<std::vector<v1::Agent>> agents() const;
   Result<v1::Agent> agent(const std::string& id) const;
   const Context& context_;

@@ -162,11 +162,13 @@ void to_proto(const db::User& user, v1::User* out) {
 // ---- agents
 // ------------------------------------------------------------------------------------------------------
 
-void to_proto(const core::Agent& agent, const std::vector<core::Allocation>& running, v1::Agent* out) {
+void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
+              const std::vector<core::Allocation>& running, v1::Agent* out) {
   out->set_id(agent.id.value);
   to_proto(agent.registered, out->mutable_registered_time());
   out->add_addresses(agent.address);
-  out->set_enabled(true);
+  out->set_enabled(settings.enabled);
+  out->set_draining(settings.draining);
   out->set_version(agent.version);
   out->add_resource_pools(agent.pool);
   out->set_connected(agent.session != 0);
@@ -174,7 +176,7 @@ void to_proto(const core::Agent& agent, const std::vector<core::Allocation>& run
     const std::string id = std::to_string(i);
     v1::Slot& slot = (*out->mutable_slots())[id];
     slot.set_id(id);
-    slot.set_enabled(true);
+    slot.set_enabled(!settings.disabled_slots.contains(static_cast<int>(i)));
     v1::Device* device = slot.mutable_device();
     device->set_id(static_cast<int>(i));
     device->set_brand(agent.slots[i].brand);
@@ -183,20 +185,24 @@ void to_proto(const core::Agent& agent, const std::vector<core::Allocation>& run
     device->set_type(agent.slots[i].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);
   }
   for (const core::Allocation& allocation : running) {
+    const core::AllocationPart* part = allocation.part_on(agent.id);
+    if (!part) continue;
     v1::Container container;
     container.set_id(allocation.id.value);
     container.set_state(to_proto(core::State::kActive, allocation.state));
     const std::size_t dot = allocation.id.value.rfind('.');
     container.set_task_id(allocation.id.value.substr(0, dot));
     container.set_trial_id(static_cast<int>(allocation.trial.value));
-    for (const int slot : allocation.slots) {
+    for (const int slot : part->slots) {
       auto it = out->mutable_slots()->find(std::to_string(slot));
       if (it == out->mutable_slots()->end()) continue;
       *container.add_devices() = it->second.device();
     }
-    for (const int slot : allocation.slots) {
+    for (const int slot : part->slots) {
       auto it = out->mutable_slots()->find(std::to_string(slot));
-      if (it != out->mutable_slots()->end()) *it->second.mutable_container() = container;
+      if (it == out->mutable_slots()->end()) continue;
+      *it->second.mutable_container() = container;
+      it->second.set_draining(settings.draining || !it->second.enabled());
     }
     (*out->mutable_containers())[container.id()] = container;
   }
@@ -285,7 +291,18 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   out->set_experiment_id(static_cast<int>(start.experiment.value));
   out->set_trial_id(static_cast<int>(start.trial.id.value));
   out->set_run(start.allocation.run);
-  for (const int slot : start.allocation.slots) out->add_slots(slot);
+  const auto& parts = start.allocation.parts;
+  for (const int slot : parts.at(static_cast<std::size_t>(start.part)).slots) out->add_slots(slot);
+  if (parts.size() > 1) {
+    for (const core::AllocationPart& part : parts) {
+      v1::GangPart* member = out->add_gang();
+      member->set_agent_id(part.agent.value);
+      member->set_address(part.address);
+      member->set_slots(static_cast<int>(part.slots.size()));
+    }
+    out->set_part(start.part);
+    out->set_gang_port(start.allocation.port);
+  }
   out->set_trial_seed(start.trial.seed);
   out->set_hparams(start.trial.hparams);
   out->set_experiment_config(dump_json(start.config->resolved));

@@ -6,25 +6,24 @@
 #include "master/db/queries_checkpoint.h"
 #include "master/db/queries_config.h"
 #include "master/db/queries_trial.h"
+#include "master/scheduler/fits.h"
 
 namespace det::api {
 namespace {
 
-Result<std::vector<expconf::PoolFacts>> pools(const Context& context) {
+Result<std::vector<scheduler::PoolShape>> pools(const Context& context) {
   // Shared: the core may look at it after this call has given up waiting.
-  auto found = std::make_shared<std::map<std::string, expconf::PoolFacts>>();
+  auto found = std::make_shared<std::map<std::string, scheduler::PoolShape>>();
   (*found)[context.settings.default_pool] = {};
   const bool seen = context.loop.inspect([found](const core::Core& core) {
     for (const auto& [id, agent] : core.agents()) {
-      expconf::PoolFacts& pool = (*found)[agent.pool];
-      const int slots = static_cast<int>(agent.slots.size());
-      ++pool.agents;
-      pool.slots += slots;
-      pool.largest = std::max(pool.largest, slots);
+      if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
+        pool = scheduler::shape_of(agent.pool, core.agents_of(agent.pool));
+      }
     }
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  std::vector<expconf::PoolFacts> list;
+  std::vector<scheduler::PoolShape> list;
   for (auto& [name, pool] : *found) {
     pool.name = name;
     list.push_back(std::move(pool));
@@ -38,7 +37,12 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context) {
   expconf::ClusterFacts facts{.default_pool = context.settings.default_pool,
                               .launch_error = context.settings.launch_error,
                               .host_paths = context.settings.allowed_host_paths};
-  TRY_ASSIGN(facts.pools, pools(context));
+  TRY_ASSIGN(auto shapes, pools(context));
+  for (const scheduler::PoolShape& pool : shapes) facts.pools.push_back(pool.name);
+  facts.unfit = [shapes = std::move(shapes)](const std::string& pool, int slots, bool single_node) {
+    const Status fits = scheduler::fits(shapes, pool, slots, single_node);
+    return fits ? std::string() : fits.error().message;
+  };
   TRY_ASSIGN(facts.projects, db::list_project_names(context.pool));
   facts.has_trial = [&context](std::int64_t id) {
     const auto trial = db::get_trial(context.pool, TrialId(id));

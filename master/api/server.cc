@@ -12,7 +12,9 @@
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
 #include "master/api/experiment.h"
+#include "master/api/explanation.h"
 #include "master/api/harness_session.h"
+#include "master/api/job.h"
 #include "master/api/log.h"
 #include "master/api/policy.h"
 #include "master/api/search.h"
@@ -60,6 +62,8 @@ struct Server::Parts {
         log(c),
         templates(c),
         policies(c),
+        jobs(c),
+        explanations(c),
         harness(c),
         agent(c) {}
 
@@ -74,6 +78,8 @@ struct Server::Parts {
   LogService log;
   TemplateService templates;
   ConfigPolicyService policies;
+  JobService jobs;
+  ExplanationService explanations;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -93,6 +99,8 @@ struct Server::Parts {
     builder.RegisterService(&log);
     builder.RegisterService(&templates);
     builder.RegisterService(&policies);
+    builder.RegisterService(&jobs);
+    builder.RegisterService(&explanations);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }

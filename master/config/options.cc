@@ -127,6 +127,11 @@ const OptionTable& master_options() {
           {"cluster_name", Kind::kString, "", "Name shown to users."},
           {"default_resource_pool", Kind::kString, "default",
            "Pool of agents and experiments that name none."},
+          {"scheduler", Kind::kTree, "",
+           "How pools give out their slots: type (priority, fair_share or round_robin; absent means priority) and "
+           "preemption (true or false; absent means true)."},
+          {"resource_pools", Kind::kTree, "",
+           "Pools that schedule otherwise: a list of maps with pool_name and scheduler. Other pools need no entry."},
           {"checkpoint_storage", Kind::kTree, "",
            "Where experiments keep checkpoints that say nothing else, as in an experiment's configuration; "
            "absent means "
@@ -195,6 +200,8 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.cluster_name = options.text("cluster_name");
   config.default_pool = options.text("default_resource_pool");
   if (config.default_pool.empty()) checker.add("default_resource_pool", "must not be empty");
+  config.scheduler = read_scheduler(options, checker.problems);
+  config.pools = read_pools(options, config.scheduler, checker.problems);
   read_experiment_defaults(options, config, checker);
   config.heartbeat = options.duration("heartbeat");
   config.agent_lease = options.duration("agent_lease");

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/result.h"
+#include "master/config/pools.h"
 
 namespace det {
 
@@ -23,6 +24,8 @@ struct MasterConfig {
   std::string webui_dir;
   std::string cluster_name;
   std::string default_pool;
+  SchedulerConfig scheduler;  ///< of pools that are not in `pools`
+  std::map<std::string, SchedulerConfig> pools;
   Json checkpoint_storage;       ///< default of experiments
   Json task_container_defaults;  ///< likewise, in the form of their configuration
   bool launch_error = true;

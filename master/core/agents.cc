@@ -30,7 +30,7 @@ Status Core::Impl::check_connection(const AgentConnected& input) const {
   // After a restart of the master the devices are not known, only which slots are in use.
   if (!known.slots.empty() && known.slots != input.slots) return refuse("other devices");
   for (const AllocationId& id : on_agent.at(input.agent)) {
-    for (int slot : allocations.at(id).slots) {
+    for (int slot : allocations.at(id).part_on(input.agent)->slots) {
       if (slot >= static_cast<int>(input.slots.size())) return refuse("fewer devices");
     }
   }
@@ -43,7 +43,7 @@ void Core::Impl::handle(const AgentConnected& input) {
   }
   Agent& agent = agents[input.agent];
   if (agent.session == 0) agent.registered = now.wall;
-  if (!agent.pool.empty()) dirty.insert(agent.pool);
+  const std::string pool_before = agent.pool;
   agent.id = input.agent;
   agent.instance = input.instance;
   agent.version = input.version;
@@ -53,7 +53,8 @@ void Core::Impl::handle(const AgentConnected& input) {
   agent.session = input.session;
   agent.lost_at.reset();
   timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
-  dirty.insert(agent.pool);
+  if (!pool_before.empty() && pool_before != agent.pool) pool(pool_before).remove_agent(agent.id);
+  tell_agent(agent);
   reply(input.reply, AgentAccepted{});
   reconcile(input);
 }
@@ -67,16 +68,20 @@ void Core::Impl::reconcile(const AgentConnected& input) {
     missing.erase(held.id);
     auto it = allocations.find(held.id);
     if (it == allocations.end() || it->second.state == AllocationState::kTerminated) continue;
-    if (it->second.kill_requested && !is(Mutant::kKillNotRepeated)) send_kill(it->second);
+    const AllocationPart* part = it->second.part_on(agent.id);
+    const bool ends = it->second.kill_requested || it->second.exit;
+    if (ends && part && !is(Mutant::kKillNotRepeated)) send_kill(it->second, *part);
   }
   for (const AllocationId& id : missing) {
     Allocation& allocation = allocations.at(id);
-    if (allocation.kill_requested) {
-      finish(allocation, {ExitKind::kStopped, 0, "stopped before it started"});
-    } else if (allocation.state == AllocationState::kAssigned) {
-      if (!is(Mutant::kStartNotRepeated)) send_start(allocation);
+    AllocationPart& part = *allocation.part_on(agent.id);
+    const bool never_began = part.state == AllocationState::kAssigned;
+    if (allocation.kill_requested || (allocation.exit && never_began)) {
+      finish(allocation, part, {ExitKind::kStopped, 0, "stopped before it started"});
+    } else if (never_began) {
+      if (!is(Mutant::kStartNotRepeated)) send_start(allocation, part);
     } else {
-      finish(allocation, {ExitKind::kLost, 0, "agent " + agent.id.value + " no longer has it"});
+      finish(allocation, part, {ExitKind::kLost, 0, "agent " + agent.id.value + " no longer has it"});
     }
   }
 }
@@ -88,7 +93,10 @@ void Core::Impl::handle(const AgentDisconnected& input) {
   agent.session = 0;
   agent.lost_at = now.mono + agent_wait();
   timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
-  dirty.insert(agent.pool);
+  tell_agent(agent);
+  if (auto held = on_agent.find(agent.id); held != on_agent.end()) {
+    for (const AllocationId& id : held->second) excuse(allocations.at(id));
+  }
 }
 
 void Core::Impl::handle(const AllocationUpdated& input) {
@@ -100,8 +108,8 @@ void Core::Impl::handle(const AllocationUpdated& input) {
 void Core::Impl::update(const Agent& agent, const HeldAllocation& held) {
   auto it = allocations.find(held.id);
   const bool ended = held.state == AllocationState::kTerminated;
-  if (it == allocations.end() || it->second.agent != agent.id ||
-      it->second.state == AllocationState::kTerminated) {
+  AllocationPart* part = it == allocations.end() ? nullptr : it->second.part_on(agent.id);
+  if (!part || part->state == AllocationState::kTerminated) {
     // Ended long ago, or never ours: whatever runs there must not.
     if (!ended) {
       out->sends.push_back(KillAllocation{agent.id, agent.session, held.id});
@@ -112,10 +120,10 @@ void Core::Impl::update(const Agent& agent, const HeldAllocation& held) {
   }
   Allocation& allocation = it->second;
   if (!ended) {
-    if (allocation.state < held.state) advance(allocation, held.state);
+    if (part->state < held.state) advance(allocation, *part, held.state);
     return;
   }
-  finish(allocation, held.exit.value_or(Exit{ExitKind::kLost, 0, "the agent does not know how it ended"}));
+  finish(allocation, *part, held.exit.value_or(Exit{ExitKind::kLost, 0, "the agent does not know how it ended"}));
   out->sends.push_back(AllocationForgotten{agent.id, agent.session, held.id});
 }
 
@@ -124,10 +132,11 @@ void Core::Impl::lose(Agent& agent) {
   std::set<AllocationId> held;
   if (auto it = on_agent.find(id); it != on_agent.end()) held = it->second;
   for (const AllocationId& allocation : held) {
-    finish(allocations.at(allocation), {ExitKind::kLost, 0, "agent " + id.value + " lost"});
+    Allocation& its = allocations.at(allocation);
+    finish(its, *its.part_on(id), {ExitKind::kLost, 0, "agent " + id.value + " lost"});
   }
   timers.set({TimerKind::kAgent, id.value}, std::nullopt);
-  dirty.insert(agent.pool);
+  pool(agent.pool).remove_agent(id);
   agents.erase(id);
 }
 

@@ -6,14 +6,20 @@
 #include "master/core/transitions.h"
 
 namespace det::core {
+namespace {
+
+constexpr int kFirstPort = 29400;  // as torchrun
+constexpr int kPorts = 2000;       // well below those that the kernel gives out
+
+}  // namespace
 
 Allocation* Core::Impl::live_allocation(TrialId trial) {
   auto it = live.find(trial);
   return it == live.end() ? nullptr : &allocations.at(it->second);
 }
 
-void Core::Impl::assign(Trial& trial, const Agent& agent, std::vector<int> slots) {
-  withdraw(trial);
+void Core::Impl::assign(Trial& trial, const std::vector<scheduler::Part>& parts) {
+  waiting.erase(trial.id);
   ++trial.run;
   if (trial.run > 1) {
     // The new run starts from the checkpoint: what earlier runs did beyond it has not happened.
@@ -28,31 +34,48 @@ void Core::Impl::assign(Trial& trial, const Agent& agent, std::vector<int> slots
   allocation.id = id;
   allocation.trial = trial.id;
   allocation.run = trial.run;
-  allocation.pool = agent.pool;
-  allocation.agent = agent.id;
-  allocation.agent_instance = agent.instance;
-  allocation.slots = std::move(slots);
+  std::string where;
+  for (const scheduler::Part& part : parts) {
+    const Agent& agent = agents.at(part.agent);
+    allocation.pool = agent.pool;
+    allocation.parts.push_back(
+        {.agent = agent.id, .agent_instance = agent.instance, .address = agent.address, .slots = part.slots});
+    on_agent[agent.id].insert(id);
+    where += (where.empty() ? "agent " : ", agent ") + agent.id.value + " (" + std::to_string(part.slots.size()) +
+             (part.slots.size() == 1 ? " slot)" : " slots)");
+  }
+  allocation.port = port_for(allocation);
+  if (allocation.port != 0) ports.insert(allocation.port);
   allocation.started = now.wall;
   live[trial.id] = id;
-  on_agent[agent.id].insert(id);
   touched_allocations.insert(id);
-  log(trial, trial.run,
-      "trial " + std::to_string(trial.id.value) + " was assigned to agent " + agent.id.value + " (" +
-          std::to_string(allocation.slots.size()) + (allocation.slots.size() == 1 ? " slot)" : " slots)"));
-  send_start(allocation);
+  log(trial, trial.run, "trial " + std::to_string(trial.id.value) + " was assigned to " + where);
+  for (const AllocationPart& part : allocation.parts) send_start(allocation, part);
 }
 
-void Core::Impl::send_start(const Allocation& allocation) {
+int Core::Impl::port_for(const Allocation& allocation) const {
+  if (allocation.parts.size() < 2) return 0;
+  // Another one each run, should a stranger listen there.
+  const auto first = static_cast<int>((allocation.trial.value * 7 + allocation.run) % kPorts);
+  for (int i = 0; i < kPorts; ++i) {
+    const int port = kFirstPort + (first + i) % kPorts;
+    if (!ports.contains(port)) return port;
+  }
+  return kFirstPort + first;
+}
+
+void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& part) {
   const Trial& trial = trials.at(allocation.trial);
   const Experiment& experiment = experiments.at(trial.experiment);
-  const Agent& agent = agents.at(allocation.agent);
-  if (agent.session == 0) return;
-  out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, trial, experiment.id,
+  const Agent& agent = agents.at(part.agent);
+  const auto number = static_cast<int>(&part - allocation.parts.data());
+  if (agent.session == 0 || (number > 0 && is(Mutant::kGangHalfStarted))) return;
+  out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
                                        searches.at(experiment.id).config, experiment.model_definition});
 }
 
 void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {
-  if (allocation.kill_requested || allocation.preempt_requested) return;
+  if (allocation.kill_requested || allocation.preempt_requested || allocation.exit) return;
   if (!allocation.attached) return kill(allocation, why);
   const Trial& trial = trials.at(allocation.trial);
   allocation.preempt_requested = true;
@@ -61,25 +84,30 @@ void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {
   allocation.preempt_deadline = std::min(allocation.preempt_deadline.value_or(deadline), deadline);
   advance(allocation, AllocationState::kTerminating);
   set_timer(allocation);
-  dirty.insert(allocation.pool);
+  tell_leaving(allocation);
   log(trial, allocation.run, "gracefully terminating: " + why);
   out->sends.push_back(PreemptAllocation{allocation.id});
 }
 
 void Core::Impl::kill(Allocation& allocation, const std::string& why) {
-  if (allocation.kill_requested) return;
+  if (allocation.kill_requested || allocation.exit) return;
   allocation.kill_requested = true;
   allocation.preempt_deadline.reset();
   allocation.kill_again = now.mono + options.kill_repeat;
   advance(allocation, AllocationState::kTerminating);
   set_timer(allocation);
-  dirty.insert(allocation.pool);
+  tell_leaving(allocation);
   log(trials.at(allocation.trial), allocation.run, "forcibly killing: " + why);
   send_kill(allocation);
 }
 
 void Core::Impl::send_kill(const Allocation& allocation) {
-  const Agent& agent = agents.at(allocation.agent);
+  for (const AllocationPart& part : allocation.parts) send_kill(allocation, part);
+}
+
+void Core::Impl::send_kill(const Allocation& allocation, const AllocationPart& part) {
+  if (part.state == AllocationState::kTerminated) return;
+  const Agent& agent = agents.at(part.agent);
   if (agent.session != 0) out->sends.push_back(KillAllocation{agent.id, agent.session, allocation.id});
 }
 
@@ -88,19 +116,70 @@ void Core::Impl::advance(Allocation& allocation, AllocationState state) {
   if (allocation.state < state) change(allocation.state, state);
 }
 
-void Core::Impl::finish(Allocation& allocation, Exit exit) {
+void Core::Impl::advance(Allocation& allocation, AllocationPart& part, AllocationState state) {
+  if (part.state < state) change(part.state, state);
+  auto least = AllocationState::kTerminated;
+  for (const AllocationPart& one : allocation.parts) least = std::min(least, one.state);
+  if (least < AllocationState::kTerminated) advance(allocation, least);
+  touched_allocations.insert(allocation.id);
+}
+
+void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit) {
+  advance(allocation, part, AllocationState::kTerminated);
+  part.exit = std::move(exit);
+  auto held = on_agent.find(part.agent);
+  held->second.erase(allocation.id);
+  if (held->second.empty()) on_agent.erase(held);
+  const bool gang = allocation.parts.size() > 1;
+  if (part.exit->kind != ExitKind::kSucceeded && (!allocation.exit || is(Mutant::kLastExitCounts))) {
+    allocation.exit = part.exit;
+    if (gang) allocation.exit->message += " (on agent " + part.agent.value + ")";
+  }
+  excuse(allocation);
+  if (is(Mutant::kGangFreedAtFirst)) tell_ended(allocation);
+  const bool last = std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& one) {
+    return one.state == AllocationState::kTerminated;
+  });
+  if (last) return finish(allocation);
+  if (allocation.exit && !allocation.kill_again && !is(Mutant::kGangOutlivesPart)) end_the_others(allocation);
+}
+
+/// Of a gang that loses an agent the others fail first: they miss their peer at once, we miss the agent later. Such a
+/// failure is not the user's.
+void Core::Impl::excuse(Allocation& allocation) {
+  if (!allocation.exit || allocation.exit->kind != ExitKind::kFailed || is(Mutant::kPeerErrorCounted)) return;
+  for (const AllocationPart& part : allocation.parts) {
+    const bool lost = part.exit && part.exit->kind == ExitKind::kLost;
+    if (!lost && (part.exit || agents.at(part.agent).session != 0)) continue;
+    allocation.exit->kind = ExitKind::kLost;
+    allocation.exit->message += ", agent " + part.agent.value + (lost ? " lost it" : " being out of reach");
+    touched_allocations.insert(allocation.id);
+    return;
+  }
+}
+
+void Core::Impl::end_the_others(Allocation& allocation) {
+  allocation.preempt_deadline.reset();
+  allocation.kill_again = now.mono + options.kill_repeat;
+  advance(allocation, AllocationState::kTerminating);
+  set_timer(allocation);
+  tell_leaving(allocation);
+  log(trials.at(allocation.trial), allocation.run,
+      "a part of it ended: " + allocation.exit->message + "; the others are killed", "ERROR");
+  send_kill(allocation);
+}
+
+void Core::Impl::finish(Allocation& allocation) {
   change(allocation.state, AllocationState::kTerminated);
-  allocation.exit = std::move(exit);
+  if (!allocation.exit) allocation.exit = allocation.parts.front().exit;
   allocation.ended = now.wall;
   allocation.preempt_deadline.reset();
   allocation.kill_again.reset();
   set_timer(allocation);
   touched_allocations.insert(allocation.id);
   live.erase(allocation.trial);
-  auto held = on_agent.find(allocation.agent);
-  held->second.erase(allocation.id);
-  if (held->second.empty()) on_agent.erase(held);
-  dirty.insert(allocation.pool);
+  ports.erase(allocation.port);
+  tell_ended(allocation);
   Trial& trial = trials.at(allocation.trial);
   const bool ok =
       allocation.exit->kind == ExitKind::kSucceeded || allocation.exit->kind == ExitKind::kStopped;

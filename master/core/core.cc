@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "master/core/impl.h"
-#include "master/scheduler/position.h"
-#include "master/scheduler/scheduler.h"
 
 namespace det::core {
 namespace {
@@ -48,6 +46,16 @@ const std::map<ExperimentId, Experiment>& Core::experiments() const { return imp
 const std::map<TrialId, Trial>& Core::trials() const { return impl_->trials; }
 const std::map<AllocationId, Allocation>& Core::allocations() const { return impl_->allocations; }
 const std::map<AgentId, Agent>& Core::agents() const { return impl_->agents; }
+const std::map<std::string, scheduler::Scheduler>& Core::pools() const { return impl_->pools; }
+const std::map<AgentId, AgentSettings>& Core::agent_settings() const { return impl_->agent_settings; }
+std::vector<scheduler::Agent> Core::agents_of(const std::string& pool) const {
+  std::vector<scheduler::Agent> found;
+  for (const auto& [id, agent] : impl_->agents) {
+    if (agent.pool == pool) found.push_back(impl_->to_scheduler(agent));
+  }
+  return found;
+}
+const std::string& Core::pool_of(const Experiment& experiment) const { return impl_->pool_of(experiment); }
 const searcher::Searcher* Core::searcher(ExperimentId id) const {
   auto it = impl_->searches.find(id);
   return it == impl_->searches.end() ? nullptr : &it->second.searcher;
@@ -94,58 +102,10 @@ void Core::Impl::flush() {
 }
 
 void Core::Impl::forget(ExperimentId id) {
+  pool(pool_of(experiments.at(id))).remove_job(id);
   for (TrialId trial : searches.at(id).trials) trials.erase(trial);
   searches.erase(id);
   experiments.erase(id);
-}
-
-void Core::Impl::schedule_pool(const std::string& pool) {
-  auto waiting_here = waiting.find(pool);
-  if (waiting_here == waiting.end()) return;
-  scheduler::Snapshot snapshot;
-  std::set<ExperimentId> known;
-  auto job = [&](const Trial& trial) {
-    if (known.insert(trial.experiment).second) {
-      const expconf::Resources& resources = config_of(trial).resources;
-      const Experiment& experiment = experiments.at(trial.experiment);
-      snapshot.jobs.push_back({.id = experiment.id,
-                               .user = experiment.owner,
-                               .priority = resources.priority,
-                               .position = scheduler::position_of(experiment.submitted)});
-    }
-    return trial.experiment;
-  };
-  for (TrialId id : waiting_here->second) {
-    const Trial& trial = trials.at(id);
-    snapshot.requests.push_back({.trial = id,
-                                 .job = job(trial),
-                                 .slots = config_of(trial).resources.slots_per_trial,
-                                 .single_node = true});
-  }
-  for (const auto& [id, agent] : agents) {
-    if (agent.pool != pool || agent.session == 0) continue;
-    snapshot.agents.push_back({.id = id, .slots = std::vector<scheduler::Slot>(agent.slots.size())});
-    auto held_here = on_agent.find(id);
-    if (held_here == on_agent.end()) continue;
-    for (const AllocationId& held : held_here->second) {
-      const Allocation& allocation = allocations.at(held);
-      if (is(Mutant::kSlotFreedAtKill) && allocation.kill_requested) continue;
-      snapshot.running.push_back({.trial = allocation.trial,
-                                  .job = job(trials.at(allocation.trial)),
-                                  .parts = {{id, allocation.slots}},
-                                  .leaving = allocation.preempt_requested || allocation.kill_requested});
-    }
-  }
-  const scheduler::Plan plan = scheduler::schedule(snapshot);
-  for (const scheduler::Placement& placement : plan.start) {
-    const scheduler::Part& part = placement.parts.front();
-    assign(trials.at(placement.trial), agents.at(part.agent), part.slots);
-  }
-  for (TrialId id : plan.preempt) {
-    if (Allocation* allocation = live_allocation(id)) {
-      ask_to_leave(*allocation, "its slots go to a more important trial");
-    }
-  }
 }
 
 void Core::Impl::reply(ReplyTo to, Result<ReplyValue> value) {

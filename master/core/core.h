@@ -14,6 +14,7 @@
 #include "master/core/model.h"
 #include "master/core/mutant.h"
 #include "master/core/recovered.h"
+#include "master/scheduler/scheduler.h"
 
 namespace det::core {
 
@@ -32,6 +33,8 @@ struct Options {
   /// A trial outside the cluster that is silent for this long has failed.
   Duration unmanaged_limit = std::chrono::minutes(5);
   std::string default_pool = "default";
+  scheduler::Rules pool_rules;  ///< of pools that have none of their own
+  std::map<std::string, scheduler::Rules> pools;
   int searcher_snapshot_every = 1000;  ///< events
   Mutant mutant = Mutant::kNone;       ///< never set outside tests
   searcher::Fault search_fault = searcher::Fault::kNone;  ///< likewise
@@ -61,6 +64,12 @@ class Core {
   const std::map<TrialId, Trial>& trials() const;
   const std::map<AllocationId, Allocation>& allocations() const;
   const std::map<AgentId, Agent>& agents() const;
+  const std::map<std::string, scheduler::Scheduler>& pools() const;
+  /// In service unless it is in here.
+  const std::map<AgentId, AgentSettings>& agent_settings() const;
+  /// The agents of a pool as its scheduler knows them.
+  std::vector<scheduler::Agent> agents_of(const std::string& pool) const;
+  const std::string& pool_of(const Experiment& experiment) const;
   const searcher::Searcher* searcher(ExperimentId id) const;
 
  private:

@@ -18,6 +18,7 @@ namespace det::core {
 struct PutExperiment { Experiment row; bool first = false; };
 struct PutTrial { Trial row; };
 struct PutAllocation { Allocation row; };
+struct PutAgentSettings { AgentSettings row; };
 /// One event of an experiment's searcher, in the order taken; replaying them rebuilds the searcher.
 struct AppendSearcherEvent { ExperimentId experiment; std::int64_t number = 0; std::string event; };
 /// The searcher after `number` events; older events are then needed only for audit.
@@ -47,7 +48,7 @@ struct ArchiveMetrics { TrialId trial; std::int64_t beyond = 0; };
 /// A line the master adds to a task's log.
 struct AppendTaskLog { TaskId task; AllocationId allocation; std::string level; std::string text; WallTime time; };
 
-using Write = std::variant<PutExperiment, PutTrial, PutAllocation, AppendSearcherEvent, PutSearcherSnapshot,
+using Write = std::variant<PutExperiment, PutTrial, PutAllocation, PutAgentSettings, AppendSearcherEvent, PutSearcherSnapshot,
                            InsertValidation, InsertCheckpoint, ArchiveMetrics, AppendTaskLog>;
 
 // ---- sends (released when the writes of the same step are durable) -------------------------------------------------
@@ -57,6 +58,7 @@ struct StartAllocation {
   AgentId agent;
   std::uint64_t session = 0;
   Allocation allocation;
+  int part = 0;  ///< which of its parts
   Trial trial;
   ExperimentId experiment;
   std::shared_ptr<const expconf::ExperimentConfig> config;

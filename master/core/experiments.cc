@@ -41,6 +41,8 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   experiment.original_config = input.original_config;
   experiment.submitted = now.wall;
   experiment.parent = input.parent;
+  experiment.queue = place_of(*input.config, now.wall);
+  tell_job(experiment);
   searches.emplace(id, Search{.searcher = std::move(*created), .config = input.config, .shutdown = std::nullopt,
                               .trials = {}, .open = 0});
   requests[input.request_id] = id;

@@ -69,6 +69,9 @@ Status Core::Impl::take_up(const Recovered& rows) {
   std::vector<Trial> of_one = rows.trials;
   TRY(number_trials(experiment, search, of_one));
   experiments.emplace(experiment.id, experiment);
+  Experiment& taken = experiments.at(experiment.id);
+  if (taken.queue.priority == 0) taken.queue = place_of(*taken.config, taken.submitted);
+  tell_job(taken);
   searches.emplace(experiment.id, std::move(search));
   requests[experiment.request_id] = experiment.id;
   for (Trial& trial : of_one) {

@@ -1,6 +1,6 @@
 // Owns the core's state and the list of its rules; private to this folder. One source per noun:
-// experiments.cc, trials.cc, allocations.cc, agents.cc; reports.cc (what harnesses say), restore.cc (start),
-// core.cc (dispatch, schedule, flush).
+// experiments.cc, trials.cc, allocations.cc, agents.cc, pools.cc, queue.cc; reports.cc (what harnesses say), restore.cc
+// (start), core.cc (dispatch, flush).
 //
 // A step: begin → handler (refuses first, then changes) → settle (searcher events until quiet) → flush (rows
 // of all that was touched, then the step's own inserts; ended things leave memory).
@@ -40,10 +40,13 @@ struct Core::Impl {
   std::map<AllocationId, Allocation> allocations;
   std::map<TrialId, AllocationId> live;              ///< the allocation of each trial that has one
   std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost before they did anything
-  std::map<std::string, std::set<TrialId>> waiting;  ///< by pool: trials that want slots
+  std::set<TrialId> waiting;                         ///< trials that want slots
+  std::map<std::string, scheduler::Scheduler> pools; ///< told of every change
   std::set<std::string> dirty;                       ///< pools whose slots or requests changed
+  std::set<int> ports;                               ///< where live gangs meet
   std::map<AgentId, Agent> agents;
-  std::map<AgentId, std::set<AllocationId>> on_agent;
+  std::map<AgentId, AgentSettings> agent_settings;
+  std::map<AgentId, std::set<AllocationId>> on_agent;  ///< by agent: what has a part there that has not ended
   Timers<TimerKey> timers;
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
@@ -64,16 +67,38 @@ struct Core::Impl {
   void begin(Now when, Effects& effects);
   void settle();
   void flush();
-  void schedule_pool(const std::string& pool);
   void reply(ReplyTo to, Result<ReplyValue> value);
   void log(const Trial& trial, RunNumber run, std::string text, std::string level = "INFO");
   void handle(const Tick& input);
+
+  // pools.cc
+  scheduler::Scheduler& pool(const std::string& name);
+  scheduler::Agent to_scheduler(const Agent& agent) const;
+  void tell_agent(const Agent& agent);
+  void tell_job(const Experiment& experiment);
+  void tell_request(const Trial& trial);
+  void tell_running(const Allocation& allocation);
+  void tell_leaving(const Allocation& allocation);
+  void tell_ended(const Allocation& allocation);
+  void schedule_pool(const std::string& name);
+  const std::string& pool_of(const Experiment& experiment) const;
+  static QueuePlace place_of(const expconf::ExperimentConfig& config, WallTime submitted);
+
+  // queue.cc
+  void handle(const UpdateJob& input);
+  void handle(const SetService& input);
+  Status check(const UpdateJob& input) const;
+  void move_to(Experiment& experiment, const std::string& name);
+  void place(const std::vector<scheduler::Job>& moved);
+  std::vector<scheduler::Job> jobs_of(const std::string& name) const;
+  scheduler::Job to_scheduler(const Experiment& experiment) const;
 
   // restore.cc
   Status restore(Recovered recovered);
   Result<Search> make_search(const Experiment& experiment, const Recovered::SearcherLog& log) const;
   static Status number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& trials);
   Status restore_allocation(Allocation allocation);
+  Status restore_part(const Allocation& allocation, const AllocationPart& part);
 
   // experiments.cc
   void handle(const SubmitExperiment& input);
@@ -112,16 +137,21 @@ struct Core::Impl {
   void give_up(Trial& trial);
   void decide(Trial& trial, const Allocation& allocation);
   const expconf::ExperimentConfig& config_of(const Trial& trial) const;
-  const std::string& pool_of(const Trial& trial) const;
 
   // allocations.cc
-  void assign(Trial& trial, const Agent& agent, std::vector<int> slots);
-  void send_start(const Allocation& allocation);
+  void assign(Trial& trial, const std::vector<scheduler::Part>& parts);
+  int port_for(const Allocation& allocation) const;
+  void send_start(const Allocation& allocation, const AllocationPart& part);
   void ask_to_leave(Allocation& allocation, const std::string& why);
   void kill(Allocation& allocation, const std::string& why);
   void send_kill(const Allocation& allocation);
+  void send_kill(const Allocation& allocation, const AllocationPart& part);
   void advance(Allocation& allocation, AllocationState state);
-  void finish(Allocation& allocation, Exit exit);
+  void advance(Allocation& allocation, AllocationPart& part, AllocationState state);
+  void finish(Allocation& allocation, AllocationPart& part, Exit exit);
+  void finish(Allocation& allocation);
+  void end_the_others(Allocation& allocation);
+  void excuse(Allocation& allocation);
   void look_at_deadlines(Allocation& allocation);
   void set_timer(const Allocation& allocation);
   Allocation* live_allocation(TrialId trial);

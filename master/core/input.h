@@ -10,6 +10,7 @@
 
 #include "master/core/model.h"
 #include "master/core/recovered.h"
+#include "master/scheduler/position.h"
 
 namespace det::core {
 
@@ -58,6 +59,33 @@ struct ContinueSearch {
   ExperimentId experiment;
   std::optional<searcher::Extended> extend;
   std::shared_ptr<const Recovered> ended;  ///< the rows of an experiment that has ended
+};
+
+/// Where an experiment stands in the queue of its pool, from now on; what is not given stays. A new priority puts it at
+/// the place of its submission; a new pool makes what runs leave, and start again there. Repeats safely. Replies Done,
+/// kNotFound, or kInvalidArgument with what is wrong.
+struct UpdateJob {
+  struct Beside {
+    scheduler::Side side{};
+    ExperimentId anchor;  ///< of the same pool; the experiment takes its priority
+  };
+  ReplyTo reply = 0;
+  ExperimentId experiment;
+  std::optional<int> priority;
+  std::optional<double> weight;
+  std::optional<int> max_slots;  ///< 0: no limit
+  std::optional<std::string> pool;
+  std::optional<Beside> beside;
+};
+
+/// Takes an agent, or one slot of it, out of service or back into it, over restarts too. What runs there is asked to
+/// leave, or may finish (`drain`). Repeats safely. Replies Done, or kNotFound for what nobody knows.
+struct SetService {
+  ReplyTo reply = 0;
+  AgentId agent;
+  std::optional<int> slot;
+  bool enabled = true;
+  bool drain = false;
 };
 
 // ---- from agents (through master/api/agent_link) ---------------------------------------------------------------
@@ -165,7 +193,7 @@ struct EndTrial {
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, AgentConnected,
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, UpdateJob, SetService, AgentConnected,
                            AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
                            ReportCheckpoint, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
                            HarnessAlive, EndTrial, Tick>;

@@ -1,6 +1,7 @@
 // Owns the rules themselves. Each looks at one thing and says which example broke it.
 #include "master/core/invariants.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -18,13 +19,17 @@ const Allocation* allocation_of(const Core& core, const Trial& trial) {
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
+bool is_leaving(const Allocation& allocation) {
+  return allocation.preempt_requested || allocation.kill_requested || allocation.exit;
+}
+
 void no_slot_is_given_twice(const Core& core, Broken& broken) {
   std::set<std::pair<AgentId, int>> taken;
   for (const auto& [id, allocation] : core.allocations()) {
-    for (int slot : allocation.slots) {
-      if (!taken.emplace(allocation.agent, slot).second) {
-        broken.push_back("slot " + std::to_string(slot) + " of " + allocation.agent.value +
-                         " is given twice");
+    for (const AllocationPart& part : allocation.parts) {
+      for (int slot : part.slots) {
+        if (taken.emplace(part.agent, slot).second) continue;
+        broken.push_back("slot " + std::to_string(slot) + " of " + part.agent.value + " is given twice");
       }
     }
   }
@@ -52,18 +57,21 @@ void what_ended_has_left(const Core& core, Broken& broken) {
 
 void every_allocation_can_be_given_up(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
-    auto agent = core.agents().find(allocation.agent);
-    if (agent == core.agents().end()) {
-      broken.push_back(id.value + " is on an agent nobody knows");
-    } else if (agent->second.session == 0 && !agent->second.lost_at) {
-      broken.push_back("agent " + agent->second.id.value + " is silent and never given up");
+    for (const AllocationPart& part : allocation.parts) {
+      if (part.state == AllocationState::kTerminated) continue;
+      auto agent = core.agents().find(part.agent);
+      if (agent == core.agents().end()) {
+        broken.push_back(id.value + " is on an agent nobody knows");
+      } else if (agent->second.session == 0 && !agent->second.lost_at) {
+        broken.push_back("agent " + agent->second.id.value + " is silent and never given up");
+      }
     }
   }
 }
 
 void every_request_to_leave_has_a_deadline(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
-    const bool asked = allocation.preempt_requested || allocation.kill_requested;
+    const bool asked = is_leaving(allocation);
     if (asked && !allocation.preempt_deadline && !allocation.kill_again) {
       broken.push_back(id.value + " was asked to leave without a deadline");
     }
@@ -132,7 +140,7 @@ void what_waits_at_a_rung_leaves(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (!trial.held || is_terminal(trial.state)) continue;
     const Allocation* allocation = allocation_of(core, trial);
-    if (allocation && !allocation->preempt_requested && !allocation->kill_requested) {
+    if (allocation && !is_leaving(*allocation)) {
       broken.push_back(name(trial) + " waits at a rung and keeps its slots");
     }
   }
@@ -142,10 +150,89 @@ void what_is_stopping_was_asked_to_leave(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (!is_stopping(trial.state) || trial.early_exit_invalid_hp) continue;
     const Allocation* allocation = allocation_of(core, trial);
-    if (allocation && !allocation->preempt_requested && !allocation->kill_requested) {
+    if (allocation && !is_leaving(*allocation)) {
       broken.push_back(name(trial) + " is stopping and keeps its slots");
     }
   }
+}
+
+void gangs_are_whole(const Core& core, Broken& broken) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    auto trial = core.trials().find(allocation.trial);
+    if (trial == core.trials().end()) continue;
+    auto experiment = core.experiments().find(trial->second.experiment);
+    if (experiment == core.experiments().end()) continue;
+    const expconf::Resources& resources = experiment->second.config->resources;
+    if (allocation.slot_count() != resources.slots_per_trial) {
+      broken.push_back(id.value + " has " + std::to_string(allocation.slot_count()) + " slots of " +
+                       std::to_string(resources.slots_per_trial));
+    }
+    if (resources.is_single_node && allocation.parts.size() != 1) broken.push_back(id.value + " is spread over agents");
+    std::set<AgentId> agents;
+    for (const AllocationPart& part : allocation.parts) {
+      if (!agents.insert(part.agent).second) broken.push_back(id.value + " is twice on " + part.agent.value);
+      if (part.slots.empty() && allocation.parts.size() != 1) broken.push_back(id.value + " has a part without slots");
+    }
+    if ((allocation.parts.size() > 1) != (allocation.port != 0)) broken.push_back(id.value + " has no place to meet");
+  }
+}
+
+void gangs_die_as_one(const Core& core, Broken& broken) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    bool alive = false, failed = false;
+    for (const AllocationPart& part : allocation.parts) {
+      alive = alive || part.state != AllocationState::kTerminated;
+      failed = failed || (part.exit && part.exit->kind != ExitKind::kSucceeded);
+      if ((part.state == AllocationState::kTerminated) != part.exit.has_value()) {
+        broken.push_back(id.value + " has a part that ended without saying how");
+      }
+    }
+    if (!alive) broken.push_back(id.value + " has no part that lives");
+    if (failed && !allocation.kill_again) broken.push_back(id.value + " goes on without all of its parts");
+  }
+}
+
+/// What the schedulers know is what is so.
+void schedulers_know_all(const Core& core, Broken& broken) {
+  std::size_t running = 0;
+  for (const auto& [name_of_pool, pool] : core.pools()) {
+    const scheduler::Snapshot known = pool.snapshot();
+    running += known.running.size();
+    for (const scheduler::Running& one : known.running) {
+      auto trial = core.trials().find(one.trial);
+      const Allocation* allocation = trial == core.trials().end() ? nullptr : allocation_of(core, trial->second);
+      const bool same = allocation && allocation->pool == name_of_pool && one.leaving == is_leaving(*allocation) &&
+                        std::equal(one.parts.begin(), one.parts.end(), allocation->parts.begin(),
+                                   allocation->parts.end(), [](const scheduler::Part& a, const AllocationPart& b) {
+                                     return a.agent == b.agent && a.slots == b.slots;
+                                   });
+      if (!same) broken.push_back("pool " + name_of_pool + " is wrong about trial " + std::to_string(one.trial.value));
+    }
+    for (const scheduler::Request& request : known.requests) {
+      auto trial = core.trials().find(request.trial);
+      const bool waits = trial != core.trials().end() && trial->second.state == State::kActive &&
+                         !trial->second.held && !allocation_of(core, trial->second);
+      if (!waits) broken.push_back("trial " + std::to_string(request.trial.value) + " is queued and does not wait");
+    }
+    for (const scheduler::Job& job : known.jobs) {
+      auto experiment = core.experiments().find(job.id);
+      if (experiment == core.experiments().end() || core.pool_of(experiment->second) != name_of_pool) continue;
+      const QueuePlace& queue = experiment->second.queue;
+      if (job.priority != queue.priority || job.position != queue.position) {
+        broken.push_back("pool " + name_of_pool + " is wrong about the place of " + name(experiment->second));
+      }
+    }
+    for (const scheduler::Agent& agent : known.agents) {
+      auto its = core.agents().find(agent.id);
+      auto settings = core.agent_settings().find(agent.id);
+      const bool enabled = settings == core.agent_settings().end() || settings->second.enabled;
+      const bool same = its != core.agents().end() && its->second.pool == name_of_pool &&
+                        its->second.slots.size() == agent.slots.size() &&
+                        agent.open == (its->second.session != 0 && enabled);
+      if (!same) broken.push_back("pool " + name_of_pool + " is wrong about agent " + agent.id.value);
+    }
+  }
+  if (running != core.allocations().size()) broken.push_back("the pools do not know of all that runs");
 }
 
 }  // namespace
@@ -163,6 +250,9 @@ std::vector<std::string> broken_invariants(const Core& core) {
   what_runs_outside_has_no_slots_and_a_deadline(core, broken);
   what_waits_at_a_rung_leaves(core, broken);
   what_is_stopping_was_asked_to_leave(core, broken);
+  gangs_are_whole(core, broken);
+  gangs_die_as_one(core, broken);
+  schedulers_know_all(core, broken);
   return broken;
 }
 

@@ -2,6 +2,7 @@
 #include "master/core/model.h"
 
 #include <array>
+#include <utility>
 
 namespace det::core {
 namespace {
@@ -39,6 +40,23 @@ std::string_view allocation_state_name(AllocationState state) {
 }
 std::optional<AllocationState> parse_allocation_state(std::string_view name) {
   return find<AllocationState>(kAllocationStates, name);
+}
+
+int Allocation::slot_count() const {
+  std::size_t count = 0;
+  for (const AllocationPart& part : parts) count += part.slots.size();
+  return static_cast<int>(count);
+}
+
+const AllocationPart* Allocation::part_on(const AgentId& agent) const {
+  for (const AllocationPart& part : parts) {
+    if (part.agent == agent) return &part;
+  }
+  return nullptr;
+}
+
+AllocationPart* Allocation::part_on(const AgentId& agent) {
+  return const_cast<AllocationPart*>(std::as_const(*this).part_on(agent));
 }
 
 }  // namespace det::core

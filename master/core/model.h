@@ -62,6 +62,16 @@ struct Exit {
   bool operator==(const Exit&) const = default;
 };
 
+/// Where an experiment stands among those of its pool: at first as configured, then as users change it.
+struct QueuePlace {
+  std::string pool;  ///< "" is the cluster's default
+  int priority = 42;
+  double weight = 1;
+  std::optional<int> max_slots;
+  std::int64_t position = 0;  ///< inside the priority; scheduler/position.h
+  bool operator==(const QueuePlace&) const = default;
+};
+
 struct Experiment {
   ExperimentId id;
   RequestId request_id;  ///< the caller's key: a submission repeated with it returns the same experiment
@@ -79,6 +89,7 @@ struct Experiment {
   std::int64_t searcher_events = 0;    ///< how many events the searcher has taken; the next event's number
   /// Its one trial runs outside the cluster: it is never given slots, and ends by its own word or by silence.
   bool unmanaged = false;
+  QueuePlace queue;
 };
 
 struct Trial {
@@ -115,16 +126,29 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+/// What of an allocation is on one agent. A gang has several; their order is the order of ranks, and on the first
+/// is rank 0.
+struct AllocationPart {
+  AgentId agent;
+  std::string agent_instance;  ///< Agent::instance it was given to: after a restart tells that machine from an impostor
+  std::string address;         ///< where the other parts reach that agent's processes
+  std::vector<int> slots;      ///< slot ids on `agent`; empty for a zero-slot task
+  AllocationState state = AllocationState::kAssigned;
+  std::optional<Exit> exit;    ///< once it is kTerminated
+  bool operator==(const AllocationPart&) const = default;
+};
+
 struct Allocation {
   AllocationId id;
   TrialId trial;
   RunNumber run = 0;
+  /// The least advanced part's, kRunning once the harness has attached, kTerminating once it is to end; kTerminated
+  /// when every part is.
   AllocationState state = AllocationState::kAssigned;
   std::string pool;
-  AgentId agent;
-  std::string agent_instance;  ///< Agent::instance it was given to: after a restart tells that machine from an impostor
-  std::vector<int> slots;      ///< slot ids on `agent`; empty for a zero-slot task
-  bool attached = false;          ///< the harness talks to us (kept over a master restart by its re-attach)
+  std::vector<AllocationPart> parts;  ///< never empty
+  int port = 0;                   ///< where rank 0 of a gang waits for the others; 0 when there are none
+  bool attached = false;          ///< rank 0 talks to us (kept over a master restart by its re-attach)
   bool preempt_requested = false; ///< told to checkpoint and leave
   bool preempt_acknowledged = false;
   bool kill_requested = false;
@@ -132,7 +156,22 @@ struct Allocation {
   std::optional<MonoTime> kill_again;        ///< when the kill is repeated
   WallTime started;
   std::optional<WallTime> ended;
+  /// How it ends: of its parts the first that did not succeed, from then on. A gang lives and dies as one: what is left
+  /// of it is killed.
   std::optional<Exit> exit;
+
+  int slot_count() const;
+  AllocationPart* part_on(const AgentId& agent);  ///< null when it has none there
+  const AllocationPart* part_on(const AgentId& agent) const;
+};
+
+/// What administrators took out of service. Kept: an agent that comes back is still out of it.
+struct AgentSettings {
+  AgentId agent;
+  bool enabled = true;   ///< takes new work
+  bool draining = false; ///< of one that is not enabled: what runs there may finish
+  std::set<int> disabled_slots;
+  bool operator==(const AgentSettings&) const = default;
 };
 
 /// In memory only: the agents say who they are whenever they connect.

@@ -28,6 +28,16 @@ enum class Mutant {
   kStopKeepsSlots,       ///< a trial that the search has stopped runs on (W1)
   kMissingMetricFatal,   ///< a validation without the searcher's metric fails the whole search (W3)
   kMetricAfterDecision,  ///< a validation is stored after the searcher has decided on it, not with it (W4)
+  kMaxSlotsIgnored,      ///< an experiment gets more slots than its max_slots
+  kServiceForgotten,     ///< after a restart of the master, what is out of service is in it again
+  kDisabledScheduled,    ///< an agent out of service is given work
+  kMoveKeepsPlace,       ///< a new place in the queue is not told to the scheduler
+  kGangHalfStarted,      ///< only the first part of a gang is started
+  kGangOutlivesPart,     ///< the others of a gang live on when one has failed
+  kGangFreedAtFirst,     ///< the slots of a gang are free when its first part has gone
+  kLastExitCounts,       ///< a gang ends as its last part does, not as the first that failed
+  kPeerErrorCounted,     ///< what the others of a gang say when an agent is lost uses up a restart
+  kGangKillForgotten,    ///< after a restart of the master, what is left of a broken gang lives on
   kHeldScheduled,        ///< a trial that waits at a rung is given slots when its experiment is activated
 };
 

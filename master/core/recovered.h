@@ -21,6 +21,7 @@ struct Recovered {
   std::map<ExperimentId, SearcherLog> searchers;   ///< one for each of them
   std::vector<Trial> trials;                       ///< all trials of those experiments, ended ones too
   std::vector<Allocation> allocations;             ///< not terminated
+  std::vector<AgentSettings> agents;
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
 };

@@ -145,7 +145,7 @@ void Core::Impl::handle(const ReportInvalidHp& input) {
   if (is_legal(trial.state, State::kStoppingCompleted)) change(trial.state, State::kStoppingCompleted);
   Allocation& allocation = *live_allocation(trial.id);
   log(trial, allocation.run, "the trial says its hyperparameters are invalid; it ends here");
-  if (allocation.kill_requested) return;
+  if (allocation.kill_requested || allocation.exit) return;
   const MonoTime deadline = now.mono + kInvalidHpPatience;
   allocation.preempt_deadline = std::min(allocation.preempt_deadline.value_or(deadline), deadline);
   set_timer(allocation);

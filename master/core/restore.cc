@@ -1,4 +1,6 @@
 // Owns the core's start: rows in, live state out. Refuses rows that contradict each other rather than guess.
+#include <algorithm>
+
 #include "base/json.h"
 #include "master/core/impl.h"
 
@@ -28,8 +30,15 @@ Status Core::Impl::restore(Recovered recovered) {
     if (!experiments.emplace(id, std::move(experiment)).second) {
       return contradiction("experiment " + std::to_string(id.value) + " is there twice");
     }
+    Experiment& stored = experiments.at(id);
+    if (stored.queue.priority == 0) stored.queue = place_of(*stored.config, stored.submitted);
+    tell_job(stored);
     TRY_ASSIGN(auto search, make_search(experiments.at(id), recovered.searchers[id]));
     searches.emplace(id, std::move(search));
+  }
+  for (AgentSettings& settings : recovered.agents) {
+    const AgentId agent = settings.agent;
+    if (!is(Mutant::kServiceForgotten)) agent_settings[agent] = std::move(settings);
   }
   std::map<ExperimentId, std::vector<Trial>> rows;
   for (Trial& trial : recovered.trials) {
@@ -58,9 +67,10 @@ Status Core::Impl::restore(Recovered recovered) {
       if (!is(Mutant::kUnmanagedScheduled)) continue;
     }
     // Not request_slots: it was logged when the trial began to wait.
-    if (trial.state == State::kActive && !trial.held) waiting[pool_of(trial)].insert(id);
+    if (trial.state != State::kActive || trial.held) continue;
+    waiting.insert(id);
+    tell_request(trial);
   }
-  for (const auto& [pool, trials_waiting] : waiting) dirty.insert(pool);
   return {};
 }
 
@@ -121,40 +131,55 @@ Status Core::Impl::restore_allocation(Allocation allocation) {
   if (!live.emplace(allocation.trial, allocation.id).second) {
     return contradiction("trial " + std::to_string(allocation.trial.value) + " runs twice");
   }
-  auto& held = on_agent[allocation.agent];
+  const bool over = std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& part) {
+    return part.state == AllocationState::kTerminated;
+  });
+  if (over) return contradiction("allocation " + allocation.id.value + " runs but has no part that does");
+  for (const AllocationPart& part : allocation.parts) {
+    if (part.state != AllocationState::kTerminated) TRY(restore_part(allocation, part));
+  }
+  excuse(allocation);  // who knows which agent was lost while we were not there
+  if (is(Mutant::kGangKillForgotten)) allocation.exit.reset();
+
+  allocation.preempt_deadline.reset();
+  allocation.kill_again.reset();
+  if (allocation.kill_requested || allocation.exit) {
+    allocation.kill_again = now.mono + options.kill_repeat;
+  } else if (allocation.preempt_requested) {
+    allocation.preempt_deadline =
+        now.mono + std::chrono::seconds(config_of(trial->second).preemption_timeout);
+  }
+  if (trial->second.early_exit_invalid_hp && !allocation.kill_again)
+    allocation.preempt_deadline = now.mono;
+  if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
+  set_timer(allocation);
+  tell_running(allocation);
+  if (allocation.port != 0) ports.insert(allocation.port);
+  const AllocationId id = allocation.id;
+  allocations.emplace(id, std::move(allocation));
+  return {};
+}
+
+Status Core::Impl::restore_part(const Allocation& allocation, const AllocationPart& part) {
+  auto& held = on_agent[part.agent];
   for (const AllocationId& other : held) {
-    for (int slot : allocations.at(other).slots) {
-      for (int mine : allocation.slots) {
-        if (slot == mine) return contradiction("two allocations have slot " + std::to_string(slot));
+    for (int slot : allocations.at(other).part_on(part.agent)->slots) {
+      if (std::find(part.slots.begin(), part.slots.end(), slot) != part.slots.end()) {
+        return contradiction("two allocations have slot " + std::to_string(slot) + " of agent " + part.agent.value);
       }
     }
   }
   held.insert(allocation.id);
 
   // Whoever has it must be given up one day: known trap.
-  Agent& agent = agents[allocation.agent];
-  agent.id = allocation.agent;
-  agent.instance = allocation.agent_instance;
+  Agent& agent = agents[part.agent];
+  agent.id = part.agent;
+  agent.instance = part.agent_instance;
   agent.pool = allocation.pool;
   if (!is(Mutant::kNoReconnectDeadline)) {
     agent.lost_at = now.mono + agent_wait();
     timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
   }
-
-  allocation.preempt_deadline.reset();
-  allocation.kill_again.reset();
-  if (allocation.kill_requested) {
-    allocation.kill_again = now.mono + options.kill_repeat;
-  } else if (allocation.preempt_requested) {
-    allocation.preempt_deadline =
-        now.mono + std::chrono::seconds(config_of(trial->second).preemption_timeout);
-  }
-  if (trial->second.early_exit_invalid_hp && !allocation.kill_requested)
-    allocation.preempt_deadline = now.mono;
-  if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
-  set_timer(allocation);
-  const AllocationId id = allocation.id;
-  allocations.emplace(id, std::move(allocation));
   return {};
 }
 

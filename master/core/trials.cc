@@ -20,11 +20,6 @@ const expconf::ExperimentConfig& Core::Impl::config_of(const Trial& trial) const
   return *experiments.at(trial.experiment).config;
 }
 
-const std::string& Core::Impl::pool_of(const Trial& trial) const {
-  const std::string& pool = config_of(trial).resources.resource_pool;
-  return pool.empty() ? options.default_pool : pool;
-}
-
 void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& create) {
   const TrialId id{next_trial.value++};
   const expconf::ExperimentConfig& config = *experiment.config;
@@ -102,9 +97,8 @@ void Core::Impl::handle(const EndTrial& input) {
 }
 
 void Core::Impl::request_slots(Trial& trial) {
-  const std::string& pool = pool_of(trial);
-  waiting[pool].insert(trial.id);
-  dirty.insert(pool);
+  waiting.insert(trial.id);
+  tell_request(trial);
   log(trial, trial.run + 1,
       "scheduling trial " + std::to_string(trial.id.value) + " (experiment " +
           std::to_string(trial.experiment.value) + ", run " + std::to_string(trial.run + 1) + ")");
@@ -124,16 +118,15 @@ void Core::Impl::request_slots_later(Trial& trial) {
 void Core::Impl::retry(TrialId id) {
   timers.set({TimerKind::kRetry, std::to_string(id.value)}, std::nullopt);
   Trial& trial = trials.at(id);
-  auto here = waiting.find(pool_of(trial));
-  const bool asked = here != waiting.end() && here->second.contains(id);
-  if (trial.state == State::kActive && !trial.held && !live_allocation(id) && !asked) request_slots(trial);
+  const bool wants = trial.state == State::kActive && !trial.held && !live_allocation(id);
+  if (wants && !waiting.contains(id)) request_slots(trial);
 }
 
 void Core::Impl::withdraw(const Trial& trial) {
-  auto it = waiting.find(pool_of(trial));
-  if (it == waiting.end() || it->second.erase(trial.id) == 0) return;
-  dirty.insert(it->first);
-  if (it->second.empty()) waiting.erase(it);
+  if (waiting.erase(trial.id) == 0) return;
+  const std::string& name = pool_of(experiments.at(trial.experiment));
+  pool(name).withdraw(trial.id);
+  dirty.insert(name);
 }
 
 void Core::Impl::stop(Trial& trial, State stopping) {

@@ -171,25 +171,32 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
   return connection.commit();
 }
 
-/// The next line of each allocation, held still until the transaction ends.
-Result<std::map<AllocationId, std::int64_t>> positions(Connection& connection,
-                                                       const std::vector<LogBatch>& batches) {
-  std::vector<std::string> ids;
-  for (const LogBatch& batch : batches) ids.push_back(batch.allocation.value);
-  std::sort(ids.begin(), ids.end());
-  TRY(
-      connection.query("INSERT INTO log_positions (allocation_id, next_line) SELECT DISTINCT id, 1 FROM"
-                       " unnest($1::text[]) AS id ORDER BY id ON CONFLICT DO NOTHING",
-                       ids));
+/// Whose lines are counted: an agent's, of an allocation.
+using LogKey = std::pair<AllocationId, AgentId>;
+
+/// The next line of each, held still until the transaction ends.
+Result<std::map<LogKey, std::int64_t>> positions(Connection& connection, const std::vector<LogBatch>& batches) {
+  std::map<LogKey, std::int64_t> found;
+  for (const LogBatch& batch : batches) found[{batch.allocation, batch.agent}] = 1;
+  std::vector<std::string> allocations, agents;
+  for (const auto& [key, line] : found) {
+    allocations.push_back(key.first.value);
+    agents.push_back(key.second.value);
+  }
+  TRY(connection.query("INSERT INTO log_positions (allocation_id, agent_id, next_line) SELECT allocation, agent, 1 FROM"
+                       " unnest($1::text[], $2::text[]) AS n (allocation, agent) ON CONFLICT DO NOTHING",
+                       allocations, agents));
   TRY_ASSIGN(const Rows rows,
-             connection.query("SELECT allocation_id, next_line FROM log_positions"
-                              " WHERE allocation_id = ANY ($1) ORDER BY allocation_id FOR UPDATE",
-                              ids));
-  std::map<AllocationId, std::int64_t> found;
+             connection.query("SELECT p.allocation_id, p.agent_id, p.next_line FROM log_positions p"
+                              " JOIN unnest($1::text[], $2::text[]) AS n (allocation, agent)"
+                              " ON p.allocation_id = n.allocation AND p.agent_id = n.agent"
+                              " ORDER BY p.allocation_id, p.agent_id FOR UPDATE OF p",
+                              allocations, agents));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
-    const auto id = row.next<AllocationId>();
-    found[id] = row.next<std::int64_t>();
+    LogKey key;
+    row.into(key.first, key.second);
+    found[key] = row.next<std::int64_t>();
   }
   return found;
 }
@@ -220,7 +227,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
   LogColumns columns;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const LogBatch& batch = batches[i];
-    std::int64_t& position = next[batch.allocation];
+    std::int64_t& position = next[{batch.allocation, batch.agent}];
     for (std::size_t n = 0; n < batch.lines.size(); ++n) {
       const std::int64_t number = batch.first_line + static_cast<std::int64_t>(n);
       if (number < position) continue;
@@ -240,13 +247,17 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
         " AS r (task, allocation, agent, rank, time, level, stdtype, source, log, number) ORDER BY number",
         columns.tasks, columns.allocations, columns.agents, columns.ranks, columns.times, columns.levels,
         columns.stdtypes, columns.sources, columns.texts));
-    std::vector<std::string> ids;
+    std::vector<std::string> allocations, agents;
     std::vector<std::int64_t> lines;
-    for (const auto& [id, line] : next) ids.push_back(id.value), lines.push_back(line);
-    TRY(
-        connection.query("UPDATE log_positions p SET next_line = n.line FROM unnest($1::text[], $2::bigint[])"
-                         " AS n (id, line) WHERE p.allocation_id = n.id",
-                         ids, lines));
+    for (const auto& [key, line] : next) {
+      allocations.push_back(key.first.value);
+      agents.push_back(key.second.value);
+      lines.push_back(line);
+    }
+    TRY(connection.query("UPDATE log_positions p SET next_line = n.line FROM"
+                         " unnest($1::text[], $2::text[], $3::bigint[]) AS n (allocation, agent, line)"
+                         " WHERE p.allocation_id = n.allocation AND p.agent_id = n.agent",
+                         allocations, agents, lines));
   }
   return connection.commit();
 }

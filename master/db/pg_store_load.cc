@@ -1,6 +1,7 @@
 #include "master/db/pg_store_load.h"
 
 #include "base/json.h"
+#include "master/db/allocation_parts.h"
 #include "master/db/rows.h"
 #include "master/expconf/parse.h"
 
@@ -13,14 +14,6 @@ namespace det::db {
 namespace {
 
 using Choice = std::optional<ExperimentId>;
-
-constexpr std::string_view kExitKinds[] = {"SUCCEEDED", "FAILED", "LOST", "STOPPED"};
-
-core::ExitKind parse_exit_kind(std::string_view name) {
-  for (std::size_t i = 0; i < std::size(kExitKinds); ++i)
-    if (kExitKinds[i] == name) return static_cast<core::ExitKind>(i);
-  return core::ExitKind::kLost;
-}
 
 Result<std::shared_ptr<const expconf::ExperimentConfig>> read_config(ExperimentId id,
                                                                      const std::string& text) {
@@ -36,7 +29,9 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
   TRY_ASSIGN(const Rows rows,
              connection.query(
                  "SELECT id, request_id, job_id, owner_id, project_id, state, config, original_config,"
-                 " model_definition, progress, submitted, ended, parent_id, searcher_events, unmanaged FROM experiments"
+                 " model_definition, progress, submitted, ended, parent_id, searcher_events, unmanaged,"
+                 " resource_pool, coalesce(priority, 0), coalesce(weight, 1), max_slots, coalesce(queue_position, 0)"
+                 " FROM experiments"
                  " WHERE id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY id", choice));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
@@ -47,6 +42,8 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
     row.into(experiment.original_config, experiment.model_definition, experiment.progress,
              experiment.submitted, experiment.ended, experiment.parent, experiment.searcher_events,
              experiment.unmanaged);
+    core::QueuePlace& queue = experiment.queue;
+    row.into(queue.pool, queue.priority, queue.weight, queue.max_slots, queue.position);
     out.searchers[experiment.id];
     out.experiments.push_back(std::move(experiment));
   }
@@ -78,8 +75,7 @@ Status load_searchers(Connection& connection, Choice choice, core::Recovered& ou
 Status load_allocations(Connection& connection, core::Recovered& out) {
   TRY_ASSIGN(const Rows rows,
              connection.query(
-                 "SELECT id, trial_id, run, state, pool, agent_id, agent_instance, slots, attached, "
-                 "preempt_requested,"
+                 "SELECT id, trial_id, run, state, pool, parts, port, attached, preempt_requested,"
                  " preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, exit_message"
                  " FROM allocations WHERE state <> 'TERMINATED' ORDER BY trial_id, run"));
   for (int i = 0; i < rows.size(); ++i) {
@@ -87,10 +83,9 @@ Status load_allocations(Connection& connection, core::Recovered& out) {
     core::Allocation allocation;
     row.into(allocation.id, allocation.trial, allocation.run);
     allocation.state = read_allocation_state(row).value_or(core::AllocationState::kTerminated);
-    row.into(allocation.pool, allocation.agent, allocation.agent_instance);
-    for (std::int64_t slot : row.next<std::vector<std::int64_t>>())
-      allocation.slots.push_back(static_cast<int>(slot));
-    row.into(allocation.attached, allocation.preempt_requested, allocation.preempt_acknowledged,
+    row.into(allocation.pool);
+    TRY_ASSIGN(allocation.parts, read_parts(row.next<std::string>()));
+    row.into(allocation.port, allocation.attached, allocation.preempt_requested, allocation.preempt_acknowledged,
              allocation.kill_requested, allocation.started, allocation.ended);
     const auto kind = row.next<std::optional<std::string>>();
     const auto code = row.next<std::optional<std::int32_t>>();
@@ -101,9 +96,19 @@ Status load_allocations(Connection& connection, core::Recovered& out) {
   return {};
 }
 
-}  // namespace
+Status load_agent_settings(Connection& connection, core::Recovered& out) {
+  TRY_ASSIGN(const Rows rows, connection.query("SELECT agent_id, enabled, draining, disabled_slots FROM agent_settings"
+                                               " ORDER BY agent_id"));
+  for (int i = 0; i < rows.size(); ++i) {
+    core::AgentSettings& settings = out.agents.emplace_back();
+    Rows::Row row = rows[i];
+    row.into(settings.agent, settings.enabled, settings.draining);
+    for (std::int64_t slot : row.next<std::vector<std::int64_t>>()) settings.disabled_slots.insert(static_cast<int>(slot));
+  }
+  return {};
+}
 
-std::string_view exit_kind_name(core::ExitKind kind) { return kExitKinds[static_cast<std::size_t>(kind)]; }
+}  // namespace
 
 core::State read_state(Rows::Row& row) {
   return core::parse_state(row.next<std::string>()).value_or(core::State::kError);
@@ -142,6 +147,7 @@ Result<core::Recovered> load_recovered(Connection& connection) {
   TRY(load_searchers(connection, std::nullopt, out));
   TRY(load_trials(connection, std::nullopt, out));
   TRY(load_allocations(connection, out));
+  TRY(load_agent_settings(connection, out));
   TRY_ASSIGN(const Rows next, connection.query("SELECT (SELECT coalesce(max(id), 0) + 1 FROM experiments),"
                                                " (SELECT coalesce(max(id), 0) + 1 FROM trials)"));
   next[0].into(out.next_experiment, out.next_trial);

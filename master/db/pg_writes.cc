@@ -1,6 +1,7 @@
 #include "master/db/pg_writes.h"
 
 #include "base/json.h"
+#include "master/db/allocation_parts.h"
 #include "master/db/rows.h"
 
 namespace det::db {
@@ -18,17 +19,19 @@ Statement insert_experiment(const core::Experiment& row) {
   return {
       "INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
       " model_definition, progress, submitted, ended, parent_id, searcher_events, name, description, labels,"
-      " resource_pool, searcher_name, searcher_metric, smaller_is_better, unmanaged)"
+      " resource_pool, searcher_name, searcher_metric, smaller_is_better, unmanaged, priority, weight, max_slots,"
+      " queue_position)"
       " VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, "
-      "$20, $21, $22)"
+      "$20, $21, $22, $23, $24, $25, $26)"
       " ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, progress = EXCLUDED.progress, ended = "
       "EXCLUDED.ended,"
       " searcher_events = EXCLUDED.searcher_events",
       Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
              dump_json(config.resolved), row.original_config, row.model_definition, row.progress,
              row.submitted, row.ended, row.parent, row.searcher_events, config.name, config.description,
-             config.labels, config.resources.resource_pool, config.searcher.name, config.searcher.metric,
-             config.searcher.smaller_is_better, row.unmanaged)};
+             config.labels, row.queue.pool, config.searcher.name, config.searcher.metric,
+             config.searcher.smaller_is_better, row.unmanaged, row.queue.priority, row.queue.weight,
+             row.queue.max_slots, row.queue.position)};
 }
 
 Statement update_experiment(const core::Experiment& row) {
@@ -36,10 +39,12 @@ Statement update_experiment(const core::Experiment& row) {
       "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, project_id = $5, state = $6,"
       " original_config = $7, model_definition = $8, progress = $9, submitted = $10, ended = $11, parent_id "
       "= $12,"
-      " searcher_events = $13, unmanaged = $14 WHERE id = $1",
+      " searcher_events = $13, unmanaged = $14, resource_pool = $15, priority = $16, weight = $17, max_slots = $18,"
+      " queue_position = $19 WHERE id = $1",
       Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
              row.original_config, row.model_definition, row.progress, row.submitted, row.ended, row.parent,
-             row.searcher_events, row.unmanaged),
+             row.searcher_events, row.unmanaged, row.queue.pool, row.queue.priority, row.queue.weight,
+             row.queue.max_slots, row.queue.position),
       true};
 }
 
@@ -77,21 +82,28 @@ Statement put_allocation(const core::Allocation& row) {
     code = row.exit->code;
   }
   return {
-      "INSERT INTO allocations (id, trial_id, run, state, pool, agent_id, agent_instance, slots, attached,"
+      "INSERT INTO allocations (id, trial_id, run, state, pool, parts, port, attached,"
       " preempt_requested, preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, "
       "exit_message)"
-      " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
+      " VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
       " ON CONFLICT (id) DO UPDATE SET trial_id = EXCLUDED.trial_id, run = EXCLUDED.run, state = "
       "EXCLUDED.state,"
-      " pool = EXCLUDED.pool, agent_id = EXCLUDED.agent_id,"
-      " agent_instance = EXCLUDED.agent_instance, slots = EXCLUDED.slots, attached = EXCLUDED.attached,"
+      " pool = EXCLUDED.pool, parts = EXCLUDED.parts, port = EXCLUDED.port, attached = EXCLUDED.attached,"
       " preempt_requested = EXCLUDED.preempt_requested, preempt_acknowledged = EXCLUDED.preempt_acknowledged,"
       " kill_requested = EXCLUDED.kill_requested, started = EXCLUDED.started, ended = EXCLUDED.ended,"
       " exit_kind = EXCLUDED.exit_kind, exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message",
-      Params(row.id, row.trial, row.run, core::allocation_state_name(row.state), row.pool, row.agent,
-             row.agent_instance, std::vector<std::int64_t>(row.slots.begin(), row.slots.end()), row.attached,
-             row.preempt_requested, row.preempt_acknowledged, row.kill_requested, row.started, row.ended,
+      Params(row.id, row.trial, row.run, core::allocation_state_name(row.state), row.pool,
+             write_parts(row.parts), row.port, row.attached, row.preempt_requested, row.preempt_acknowledged, row.kill_requested, row.started, row.ended,
              kind, code, message)};
+}
+
+Statement put_agent_settings(const core::AgentSettings& row) {
+  return {
+      "INSERT INTO agent_settings (agent_id, enabled, draining, disabled_slots) VALUES ($1, $2, $3, $4)"
+      " ON CONFLICT (agent_id) DO UPDATE SET enabled = EXCLUDED.enabled, draining = EXCLUDED.draining,"
+      " disabled_slots = EXCLUDED.disabled_slots",
+      Params(row.agent, row.enabled, row.draining,
+             std::vector<std::int64_t>(row.disabled_slots.begin(), row.disabled_slots.end()))};
 }
 
 Statement insert_validation(const core::InsertValidation& row) {
@@ -143,6 +155,7 @@ Statement statement_for(const core::Write& write) {
           },
           [](const core::PutTrial& w) { return put_trial(w.row); },
           [](const core::PutAllocation& w) { return put_allocation(w.row); },
+          [](const core::PutAgentSettings& w) { return put_agent_settings(w.row); },
           [](const core::AppendSearcherEvent& w) {
             return Statement{
                 "INSERT INTO searcher_events (experiment_id, number, event) VALUES ($1, $2, $3)"

@@ -1,19 +1,32 @@
 #include "master/db/queries_allocation.h"
 
+#include "master/db/allocation_parts.h"
+
 namespace det::db {
 
 Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
   TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT id, run, state, agent_id, slots, pool, started, ended, exit_kind, exit_message,"
+             pool.query("SELECT id, run, state, parts, pool, started, ended, exit_kind, exit_message,"
                         " exit_code FROM allocations WHERE trial_id = $1 ORDER BY run DESC, id",
                         trial));
   std::vector<AllocationRow> out;
   for (int i = 0; i < rows.size(); ++i) {
     AllocationRow& row = out.emplace_back();
-    rows[i].into(row.id, row.run, row.state, row.agent, row.slots, row.pool, row.started, row.ended, row.exit_kind,
-                 row.exit_message, row.exit_code);
+    std::string parts;
+    rows[i].into(row.id, row.run, row.state, parts, row.pool, row.started, row.ended, row.exit_kind, row.exit_message,
+                 row.exit_code);
+    TRY_ASSIGN(row.parts, read_parts(parts));
   }
   return out;
+}
+
+Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT extract(epoch FROM ended - started)::float8 FROM allocations"
+                                         " WHERE pool = $1 AND ended IS NOT NULL ORDER BY ended DESC LIMIT $2",
+                                         resource_pool, static_cast<std::int64_t>(count)));
+  std::vector<double> lengths;
+  for (int i = 0; i < rows.size(); ++i) lengths.push_back(rows[i].next<double>());
+  return lengths;
 }
 
 }  // namespace det::db

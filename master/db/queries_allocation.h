@@ -9,14 +9,16 @@ struct AllocationRow {
   AllocationId id;
   std::int64_t run = 0;
   std::string state;  ///< as stored: "RUNNING" …
-  AgentId agent;
-  std::vector<std::int64_t> slots;
+  std::vector<core::AllocationPart> parts;
   std::string pool;
   WallTime started;
   std::optional<WallTime> ended;
   std::optional<std::string> exit_kind, exit_message;
   std::optional<std::int64_t> exit_code;
 };
+
+/// Seconds that the last `count` allocations to end in a pool held their slots.
+Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count);
 
 /// Newest run first; empty for a trial that never had slots, or that does not exist.
 Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial);

@@ -16,7 +16,7 @@
 
 namespace det::db {
 
-std::string_view exit_kind_name(core::ExitKind kind);
+
 core::State read_state(Rows::Row& row);
 std::optional<core::AllocationState> read_allocation_state(Rows::Row& row);
 core::Trial read_trial(Rows::Row& row);

@@ -95,7 +95,12 @@ CREATE TABLE experiments (
     searcher_name     text NOT NULL,
     searcher_metric   text NOT NULL,
     smaller_is_better boolean NOT NULL,
-    unmanaged         boolean NOT NULL DEFAULT false  -- its trial runs outside the cluster
+    unmanaged         boolean NOT NULL DEFAULT false, -- its trial runs outside the cluster
+    -- Its place in the queue of resource_pool. priority NULL: from before there were these; as configured.
+    priority          integer,
+    weight            double precision,
+    max_slots         integer,
+    queue_position    bigint
 );
 CREATE UNIQUE INDEX experiments_request ON experiments (request_id) WHERE request_id <> '';
 CREATE INDEX experiments_live ON experiments (id) WHERE state NOT IN ('COMPLETED', 'CANCELED', 'ERROR');
@@ -138,9 +143,6 @@ CREATE TABLE allocations (
     state                text NOT NULL CHECK (state IN ('ASSIGNED', 'PULLING', 'STARTING', 'RUNNING', 'TERMINATING',
                              'TERMINATED')),
     pool                 text NOT NULL,
-    agent_id             text NOT NULL,
-    agent_instance       text NOT NULL,
-    slots                bigint[] NOT NULL,
     attached             boolean NOT NULL,
     preempt_requested    boolean NOT NULL,
     preempt_acknowledged boolean NOT NULL,
@@ -149,10 +151,21 @@ CREATE TABLE allocations (
     ended                timestamptz,
     exit_kind            text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED')),
     exit_code            integer,
-    exit_message         text
+    exit_message         text,
+    parts                json NOT NULL,  -- in the order of ranks; their form: master/db/allocation_parts.h
+    port                 integer NOT NULL DEFAULT 0
 );
 CREATE INDEX allocations_trial ON allocations (trial_id, run);
 CREATE INDEX allocations_live ON allocations (id) WHERE state <> 'TERMINATED';
+CREATE INDEX allocations_ended ON allocations (pool, ended) WHERE ended IS NOT NULL;
+
+-- core. What administrators took out of service; agents and slots that are not here are in it.
+CREATE TABLE agent_settings (
+    agent_id       text PRIMARY KEY,
+    enabled        boolean NOT NULL,
+    draining       boolean NOT NULL,
+    disabled_slots bigint[] NOT NULL
+);
 
 -- core. Replaying an experiment's events in order rebuilds its searcher.
 CREATE TABLE searcher_events (
@@ -227,10 +240,12 @@ EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
 END
 $$;
 
--- bulk. The first line of each allocation that is not in task_logs yet.
+-- bulk. Of what an agent has of an allocation: the first line that is not in task_logs yet.
 CREATE TABLE log_positions (
-    allocation_id text PRIMARY KEY,
-    next_line     bigint NOT NULL
+    allocation_id text NOT NULL,
+    next_line     bigint NOT NULL,
+    agent_id      text NOT NULL,
+    PRIMARY KEY (allocation_id, agent_id)
 );
 
 -- Named partial configurations, as YAML. Written by queries_config.

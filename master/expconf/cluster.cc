@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "base/text.h"
 #include "master/expconf/sections.h"
@@ -36,32 +37,24 @@ struct Subject {
   }
 };
 
-const PoolFacts* find_pool(const ClusterFacts& cluster, const std::string& name) {
-  const auto found = std::find_if(cluster.pools.begin(), cluster.pools.end(),
-                                  [&](const PoolFacts& pool) { return pool.name == name; });
-  return found == cluster.pools.end() ? nullptr : &*found;
-}
-
 void check_pool(const Subject& subject, const ClusterFacts& cluster) {
   const Json wanted = subject.value("resources.resource_pool");
   if (cluster.pools.empty() || !wanted.is_string()) return;
   const auto& given = wanted.get_ref<const std::string&>();
-  const PoolFacts* pool = find_pool(cluster, given.empty() ? cluster.default_pool : given);
-  if (pool == nullptr) {
-    std::vector<std::string> names;
-    for (const PoolFacts& each : cluster.pools) names.push_back(each.name);
-    subject.problem(
-        "resources.resource_pool", "E-CFG-REF",
-        "there is no pool \"" + given + "\"; pools: " + join(names, ", ") + did_you_mean(given, names));
+  const std::string& pool = given.empty() ? cluster.default_pool : given;
+  if (std::find(cluster.pools.begin(), cluster.pools.end(), pool) == cluster.pools.end()) {
+    subject.problem("resources.resource_pool", "E-CFG-REF",
+                    "there is no pool \"" + given + "\"; pools: " + join(cluster.pools, ", ") +
+                        did_you_mean(given, cluster.pools));
     return;
   }
   const Json slots = subject.value("resources.slots_per_trial");
-  if (!slots.is_number_integer() || pool->agents == 0 || slots.get<std::int64_t>() <= pool->largest) return;
-  const std::string why = slots.dump() + " slots never fit: the largest agent of pool " + pool->name +
-                          " has " + std::to_string(pool->largest) + " (" + std::to_string(pool->slots) +
-                          " in all), and a trial runs on one agent";
+  if (!slots.is_number_integer() || !cluster.unfit || slots.get<std::int64_t>() > std::numeric_limits<int>::max()) return;
+  const std::string why =
+      cluster.unfit(pool, slots.get<int>(), subject.value("resources.is_single_node") == Json(true));
+  if (why.empty()) return;
   if (cluster.launch_error) {
-    subject.problem("resources.slots_per_trial", "E-CFG-UNSAT", why + "; ask for fewer, or for another pool");
+    subject.problem("resources.slots_per_trial", "E-CFG-UNSAT", why);
   } else {
     subject.reader.warn(subject.at("resources.slots_per_trial"), "resources.slots_per_trial", "E-CFG-UNSAT",
                         why + "; it waits until there is one");

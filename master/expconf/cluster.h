@@ -9,15 +9,10 @@
 
 namespace det::expconf {
 
-struct PoolFacts {
-  std::string name;
-  int agents = 0;   ///< that are known; of a pool without any nobody knows what fits it
-  int slots = 0;    ///< of all of them
-  int largest = 0;  ///< of the largest: a trial runs on one agent
-};
-
 struct ClusterFacts {
-  std::vector<PoolFacts> pools;  ///< none: pools and slots are not checked
+  std::vector<std::string> pools;  ///< none: pools and slots are not checked
+  /// Why a pool could never hold a trial of so many slots, and what would fit; "" when it could, or nobody knows.
+  std::function<std::string(const std::string& pool, int slots, bool single_node)> unfit;
   std::string default_pool;
   /// The master's `launch_error`: refuse what no agent could run; else warn, and let it wait.
   bool launch_error = true;

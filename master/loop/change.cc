@@ -39,6 +39,9 @@ struct ToChange {
     change.name = core::allocation_state_name(write.row.state);
     return change;
   }
+  std::optional<Change> operator()(const core::PutAgentSettings& write) const {
+    return Change{.kind = Change::Kind::kAgent, .name = write.row.agent.value};
+  }
   std::optional<Change> operator()(const core::InsertValidation& write) const {
     Change change = of_trial(Change::Kind::kMetrics, write.trial);
     change.name = "validation";

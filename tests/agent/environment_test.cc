@@ -112,6 +112,26 @@ TEST_CASE("the user's variables win over ours but for DET_*", "[environment]") {
   CHECK(refused.size() == 2);
 }
 
+TEST_CASE("a part of a gang finds the others' place, its first rank and their number", "[environment]") {
+  v1::StartAllocation gang = order();
+  CHECK_FALSE(variables(gang, around("CPU", 2)).contains("DET_NUM_NODES"));
+  const int slots[] = {3, 2, 1};
+  for (const int count : slots) {
+    v1::GangPart* part = gang.add_gang();
+    part->set_address("10.0.0." + std::to_string(count));
+    part->set_slots(count);
+  }
+  gang.set_part(2);
+  gang.set_gang_port(29407);
+  auto found = variables(gang, around("CPU", 2));
+  CHECK(found["DET_CHIEF_IP"] == "10.0.0.3");
+  CHECK(found["C10D_PORT"] == "29407");
+  CHECK(found["DET_NUM_NODES"] == "3");
+  CHECK(found["DET_NODE_RANK"] == "2");
+  CHECK(found["DET_FIRST_RANK"] == "5");
+  CHECK(found["DET_WORLD_SIZE"] == "6");
+}
+
 TEST_CASE("the agent's own environment is handed on without its DET_ variables", "[environment]") {
   Surroundings here = around("CPU", 2);
   here.base = {"HOME=/root", "DET_AGENT_DATA_DIR=/secret", "PATH=/bin", "=odd", "bare"};

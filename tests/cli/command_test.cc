@@ -143,7 +143,7 @@ TEST_CASE("the bash script completes nouns, verbs and flags, past global flags")
     CHECK(done->ok());
     return std::string(trim(done->out));
   };
-  CHECK(complete("det exp") == "experiment");
+  CHECK(complete("det expe") == "experiment");
   CHECK(complete("det -m host:1 experiment cr") == "create");
   CHECK(complete("det e create --fol") == "--follow-first-trial");
   CHECK(complete("det experiment download-model-def --out") == "--output-dir");

@@ -49,6 +49,19 @@ TEST_CASE("several machines count their ranks on") {
         "[rank=0] 10.0.0.5:29411\n");
 }
 
+TEST_CASE("a gang of the cluster is laid out as its agent says, unless words say otherwise") {
+  const std::vector<std::string> gang{"DET_NUM_NODES=2",  "DET_NODE_RANK=1",       "DET_FIRST_RANK=3", "DET_WORLD_SIZE=5",
+                                      "DET_SLOT_IDS=[0,4]", "DET_CHIEF_IP=10.0.0.1", "C10D_PORT=29401",  "MASTER_ADDR",
+                                      "MASTER_PORT"};
+  const std::string print = "echo $RANK $WORLD_SIZE $LOCAL_RANK $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT";
+  const std::string out = launch({"sh", "-c", print}, gang).out;
+  CHECK_THAT(out, Catch::Contains("[rank=3] 3 5 0 1 2 10.0.0.1:29401\n"));
+  CHECK_THAT(out, Catch::Contains("[rank=4] 4 5 1 1 2 10.0.0.1:29401\n"));
+  CHECK_THAT(launch({"--nproc-per-node=1", "sh", "-c", "echo $RANK of $WORLD_SIZE"}, gang).out,
+             Catch::Contains("[rank=0] 0 of 1\n"));
+  CHECK_THAT(launch({"true"}, {"DET_NUM_NODES=x"}).err, Catch::Contains("DET_NUM_NODES is not a number"));
+}
+
 TEST_CASE("ranks share the cores, unless told otherwise") {
   const std::vector<std::string> print{"--nproc-per-node", "64", "sh", "-c", "echo $OMP_NUM_THREADS"};
   CHECK_THAT(launch(print, {"OMP_NUM_THREADS"}).out, Catch::Contains("[rank=63] 1\n"));

@@ -23,7 +23,7 @@ void Checker::fail(const std::string& what) {
 void Checker::process_started(const ProcessTruth& process) {
   const std::string who = name(process.trial) + " run " + std::to_string(process.run);
   for (const auto& [key, other] : running_) {
-    if (other.trial == process.trial) {
+    if (other.trial == process.trial && (other.run != process.run || other.part == process.part)) {
       fail(who + " starts on " + process.machine + " while run " + std::to_string(other.run) + " runs on " +
            other.machine);
     }
@@ -36,12 +36,39 @@ void Checker::process_started(const ProcessTruth& process) {
     }
   }
   RunNumber& newest = newest_run_[process.trial];
-  if (process.run <= newest) fail(who + " starts after run " + std::to_string(newest));
+  const bool first = parts_.lower_bound({process.trial, process.run, 0}) ==
+                     parts_.upper_bound({process.trial, process.run, process.parts});
+  if (process.run < newest || (process.run == newest && first)) fail(who + " starts after run " + std::to_string(newest));
   newest = process.run;
-  running_[{process.trial, process.run}] = process;
+  const PartKey key{process.trial, process.run, process.part};
+  if (parts_.contains(key)) fail(who + " starts part " + std::to_string(process.part) + " again");
+  running_[key] = process;
+  parts_[key] = PartState::kRuns;
 }
 
-void Checker::process_ended(const ProcessTruth& process) { running_.erase({process.trial, process.run}); }
+void Checker::process_ended(const ProcessTruth& process, bool well) {
+  const PartKey key{process.trial, process.run, process.part};
+  running_.erase(key);
+  parts_[key] = well ? PartState::kWell : PartState::kBroken;
+}
+
+Checker::Gang Checker::gang(const ProcessTruth& process) const {
+  auto state = Gang::kWhole;
+  for (int part = 0; part < process.parts; ++part) {
+    auto it = parts_.find({process.trial, process.run, part});
+    if (it == parts_.end()) {
+      state = Gang::kGathers;
+    } else if (it->second == PartState::kBroken) {
+      return Gang::kBroken;
+    }
+  }
+  return state;
+}
+
+bool Checker::chief_ended_well(const ProcessTruth& process) const {
+  auto chief = parts_.find({process.trial, process.run, 0});
+  return chief != parts_.end() && chief->second == PartState::kWell;
+}
 
 int Checker::failures(TrialId trial) const {
   auto it = failures_.find(trial);
@@ -60,6 +87,7 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
     }
   }
   after_step(core);
+  check_service(core, disk);
   check_search(core);
 }
 
@@ -67,6 +95,32 @@ void Checker::master_crashes(const core::Core& core) { check_search(core); }
 
 void Checker::after_step(const core::Core& core) {
   for (const std::string& broken : core::broken_invariants(core)) fail(broken);
+  check_max_slots(core);
+}
+
+void Checker::check_service(const core::Core& core, const MemoryDisk& disk) {
+  for (const auto& [id, settings] : disk.agents) {
+    auto known = core.agent_settings().find(id);
+    if (known == core.agent_settings().end() || known->second != settings) {
+      fail("agent " + id.value + " was taken out of service, or back, and the master has forgotten it");
+    }
+  }
+}
+
+void Checker::check_max_slots(const core::Core& core) {
+  std::map<ExperimentId, int> held;
+  for (const auto& [id, allocation] : core.allocations()) {
+    auto trial = core.trials().find(allocation.trial);
+    if (trial != core.trials().end()) held[trial->second.experiment] += allocation.slot_count();
+  }
+  for (const auto& [id, slots] : held) {
+    auto experiment = core.experiments().find(id);
+    if (experiment == core.experiments().end()) continue;
+    const auto& most = experiment->second.queue.max_slots;
+    if (most && slots > *most) {
+      fail(name(id) + " holds " + std::to_string(slots) + " slots, more than its max_slots " + std::to_string(*most));
+    }
+  }
 }
 
 void Checker::check_run(const char* what, TrialId trial, RunNumber run) {
@@ -97,12 +151,12 @@ void Checker::appended(const core::Write& write) {
   log.push_back(event->event);
 }
 
-/// A trial of a search that was taken up again may end again; a report never comes again.
+/// A report is heard once. An exit may come again: of a trial that the search took back on its way out.
 void Checker::check_heard(ExperimentId experiment, const std::string& text) {
   auto event = searcher::event_from_json(nlohmann::json::parse(text));
   if (!event) return fail("a stored event cannot be read: " + text);
   std::set<std::string>& heard = heard_[experiment];
-  const bool once = std::holds_alternative<searcher::Validated>(*event) || !continued_.contains(experiment);
+  const bool once = !std::holds_alternative<searcher::Exited>(*event) && !std::holds_alternative<searcher::Retried>(*event);
   if (!heard.insert(text).second && once) fail(name(experiment) + ": the searcher hears twice " + text);
 }
 
@@ -192,7 +246,8 @@ void Checker::sent(const core::Send& send, const MemoryDisk& disk) {
     }
   } else if (auto* forgotten = std::get_if<core::AllocationForgotten>(&send)) {
     auto row = disk.allocations.find(forgotten->allocation);
-    if (row != disk.allocations.end() && row->second.state != core::AllocationState::kTerminated) {
+    const auto* part = row == disk.allocations.end() ? nullptr : row->second.part_on(forgotten->agent);
+    if (part && part->state != core::AllocationState::kTerminated) {
       fail(forgotten->allocation.value + " may be forgotten before its exit is durable");
     }
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct ProcessTruth {
   std::vector<int> slots;
   TrialId trial;
   RunNumber run = 0;
+  int part = 0;   ///< of its gang
+  int parts = 1;
 };
 
 class Checker {
@@ -33,7 +36,11 @@ class Checker {
 
   // What happens to processes.
   void process_started(const ProcessTruth& process);
-  void process_ended(const ProcessTruth& process);
+  void process_ended(const ProcessTruth& process, bool well);
+  /// What the processes of a gang see of one another.
+  enum class Gang { kGathers, kWhole, kBroken };
+  Gang gang(const ProcessTruth& process) const;
+  bool chief_ended_well(const ProcessTruth& process) const;
   /// Through its own fault, or by a signal of a stranger: what may use up a restart.
   void process_failed(TrialId trial) { ++failures_[trial]; }
   void program_finished(TrialId trial) { finished_.insert(trial); }
@@ -62,6 +69,8 @@ class Checker {
 
  private:
   void check_run(const char* what, TrialId trial, RunNumber run);
+  void check_service(const core::Core& core, const MemoryDisk& disk);
+  void check_max_slots(const core::Core& core);
   void check_search(const core::Core& core);
   void check_heard(ExperimentId experiment, const std::string& event);
   void check_stored_events(const MemoryDisk& disk);
@@ -74,7 +83,10 @@ class Checker {
   Engine& engine_;
   const Plan& plan_;
   std::string failure_;
-  std::map<std::pair<TrialId, RunNumber>, ProcessTruth> running_;
+  enum class PartState { kRuns, kWell, kBroken };
+  using PartKey = std::tuple<TrialId, RunNumber, int>;
+  std::map<PartKey, ProcessTruth> running_;
+  std::map<PartKey, PartState> parts_;
   std::map<TrialId, RunNumber> newest_run_;
   std::map<TrialId, int> failures_;
   std::set<TrialId> finished_;

@@ -196,7 +196,13 @@ void Machine::pulled(const AllocationId& id) {
   const auto& jobs = plan_.jobs;
   auto job = std::find_if(jobs.begin(), jobs.end(),
                           [&](const Job& j) { return j.id.value == held.start.config->name; });
-  ProcessTruth truth{instance_, held.start.allocation.slots, held.start.trial.id, held.start.allocation.run};
+  const core::Allocation& allocation = held.start.allocation;
+  ProcessTruth truth{.machine = instance_,
+                     .slots = allocation.parts.at(static_cast<std::size_t>(held.start.part)).slots,
+                     .trial = held.start.trial.id,
+                     .run = allocation.run,
+                     .part = held.start.part,
+                     .parts = static_cast<int>(allocation.parts.size())};
   held.process = std::make_shared<Process>(engine_, master_, checker_, *job, held.start, std::move(truth),
                                            [this, id](core::Exit exit) { exited(id, std::move(exit)); });
   held.state = engine_.chance(50) ? AllocationState::kStarting : AllocationState::kRunning;

@@ -34,6 +34,7 @@ struct Apply {
       if (it->second.row.steps_completed > write.beyond) it->second.archived = true;
     }
   }
+  void operator()(const core::PutAgentSettings& write) { disk.agents[write.row.agent] = write.row; }
   void operator()(const core::AppendTaskLog& write) { disk.logs.push_back(write); }
 };
 
@@ -62,6 +63,7 @@ core::Recovered MemoryDisk::recover(std::optional<ExperimentId> one) const {
     recovered.next_trial = TrialId(id.value + 1);
     if (recovered.searchers.contains(trial.experiment)) recovered.trials.push_back(trial);
   }
+  for (const auto& [id, settings] : agents) recovered.agents.push_back(settings);
   for (const auto& [id, allocation] : allocations) {
     if (allocation.state != core::AllocationState::kTerminated) recovered.allocations.push_back(allocation);
   }

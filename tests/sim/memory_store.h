@@ -30,6 +30,7 @@ struct MemoryDisk {
   std::map<ValidationKey, Validation> validations;
   std::map<CheckpointId, core::InsertCheckpoint> checkpoints;
   std::vector<core::AppendTaskLog> logs;
+  std::map<AgentId, core::AgentSettings> agents;
 
   void apply(const core::Write& write);
   /// As a start reads it.

@@ -23,7 +23,7 @@ struct Dice {
 };
 
 std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const RequestId& id,
-                                                             int most_slots) {
+                                                             int most_on_one, int most_slots) {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   config->name = id.value;
   config->experiment_seed = static_cast<std::uint32_t>(dice.random.next());
@@ -32,7 +32,11 @@ std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const R
   config->searcher.name = "single";
   config->searcher.metric = "loss";
   config->searcher.smaller_is_better = dice.chance(50);
-  config->resources.slots_per_trial = dice.chance(5) ? 0 : static_cast<int>(dice.between(1, most_slots));
+  expconf::Resources& resources = config->resources;
+  resources.is_single_node = dice.chance(30);
+  resources.slots_per_trial =
+      dice.chance(5) ? 0 : static_cast<int>(dice.between(1, resources.is_single_node ? most_on_one : most_slots));
+  if (dice.chance(25)) resources.max_slots = static_cast<int>(dice.between(resources.slots_per_trial, most_slots));
   config->resources.priority = dice.chance(60) ? 42 : static_cast<int>(dice.between(1, 99));
   return config;
 }
@@ -104,13 +108,13 @@ void draw_actions(Dice& dice, Job& job, Duration until) {
   job.actions.push_back({std::max(at, until), core::ExperimentAction::kActivate});
 }
 
-Job draw_job(Dice& dice, int number, int most_slots, Duration until) {
+Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration until) {
   Job job;
   Random names{dice.random.next(), 0};
   job.id = RequestId("job" + std::to_string(number) + "-" + names.uuid());
   job.submit = dice.between(seconds(0), until / 3);
   job.activate = dice.chance(90);
-  job.config = draw_config(dice, job.id, most_slots);
+  job.config = draw_config(dice, job.id, most_on_one, most_slots);
   job.total = 10 * dice.between(2, 12);
   job.chunk_time = dice.between(milliseconds(200), seconds(6));
   job.validate_every = 10 * dice.between(1, 4);
@@ -184,15 +188,24 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   plan.faults.process_crash = dice.weight(30, 2);
   plan.faults.impostor = dice.weight(15, 2);
   plan.faults.slow_store = dice.weight(40, 3);
+  plan.faults.queue_change = dice.weight(40, 4);
+  plan.faults.service_change = dice.weight(30, 3);
 
-  const auto machines = dice.between(1, 3);
+  if (dice.chance(30)) plan.options.pool_rules.policy = static_cast<scheduler::Policy>(dice.between(1, 2));
+  plan.options.pool_rules.preemption = dice.chance(90);
+  const auto machines = dice.between(1, 4);
+  const auto immortals = dice.chance(50) ? 1 : dice.between(1, machines);
+  int most_on_one = 0, most_slots = 0;  // that will be there in the end
   for (std::int64_t i = 0; i < machines; ++i) {
-    plan.machines.push_back(
-        {AgentId("agent" + std::to_string(i)), static_cast<int>(dice.between(1, 4)), i == 0});
+    const int slots = static_cast<int>(dice.between(1, 4));
+    plan.machines.push_back({AgentId("agent" + std::to_string(i)), slots, i < immortals});
+    if (i >= immortals) continue;
+    most_on_one = std::max(most_on_one, slots);
+    most_slots += slots;
   }
   const auto jobs = dice.between(1, 5);
   for (std::int64_t i = 0; i < jobs; ++i) {
-    plan.jobs.push_back(draw_job(dice, static_cast<int>(i), plan.machines.front().slots, plan.faults.until));
+    plan.jobs.push_back(draw_job(dice, static_cast<int>(i), most_on_one, most_slots, plan.faults.until));
   }
   plan.finish_within = minutes(360);
   return plan;
@@ -212,7 +225,9 @@ std::string describe(const Plan& plan) {
                                                  {"harness_cut", f.harness_cut},
                                                  {"process_crash", f.process_crash},
                                                  {"impostor", f.impostor},
-                                                 {"slow_store", f.slow_store}};
+                                                 {"slow_store", f.slow_store},
+                                                 {"queue_change", f.queue_change},
+                                                 {"service_change", f.service_change}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }
@@ -224,6 +239,8 @@ std::string describe(const Plan& plan) {
     text +=
         "  " + job.id.value + ": at " + secs(job.submit) + (job.activate ? "" : " (paused)") + ", " +
         std::to_string(job.total) + " steps, slots " + std::to_string(job.config->resources.slots_per_trial) +
+        (job.config->resources.is_single_node ? " on one machine" : "") +
+        (job.config->resources.max_slots ? " of " + std::to_string(*job.config->resources.max_slots) : "") +
         ", priority " + std::to_string(job.config->resources.priority) + ", max_restarts " +
         std::to_string(job.config->max_restarts) + ", validates every " + std::to_string(job.validate_every) +
         ", checkpoints every " + std::to_string(job.checkpoint_every);

@@ -57,13 +57,14 @@ struct Job {
 struct MachinePlan {
   AgentId name;
   int slots = 1;
-  bool immortal = true;  ///< comes back from every fault; the first machine always does
+  bool immortal = true;  ///< comes back from every fault
 };
 
 /// Weights; 0 switches a kind of fault off for the whole run.
 struct Faults {
   int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0,
-      machine_death = 0, harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0;
+      machine_death = 0, harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0, queue_change = 0,
+      service_change = 0;
   Duration every{};  ///< mean time between faults
   Duration until{};  ///< then everything must finish
 };

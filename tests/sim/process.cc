@@ -28,8 +28,10 @@ void Process::after(Duration delay, std::function<void()> what) {
 void Process::begin() {
   alive_ = true;
   steps_ = saved_ = start_.trial.latest_steps;
-  engine_.trace("process " + start_.allocation.id.value + " begins at " + std::to_string(steps_));
+  engine_.trace("process " + start_.allocation.id.value + (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") +
+                " begins at " + std::to_string(steps_));
   checker_.process_started(truth_);
+  if (truth_.part != 0) return follow();
   connect();
   watch();
   if (job_.unmanaged) say_alive();
@@ -81,6 +83,7 @@ void Process::watch() {
 }
 
 void Process::cut() {
+  if (!session_) return;
   engine_.trace("harness " + start_.allocation.id.value + " is cut off");
   master_.close_harness(start_.allocation.id, session_number_);
   if (engine_.chance(50))
@@ -129,9 +132,27 @@ void Process::check_ack(const core::Input& input) {
   }
 }
 
+void Process::follow() {
+  after(engine_.between(milliseconds(100), seconds(4)), [this] {
+    if (checker_.chief_ended_well(truth_)) {
+      return after(engine_.between(Duration(0), seconds(8)), [this] { exit(ExitKind::kSucceeded, 0, "exit code 0"); });
+    }
+    if (checker_.gang(truth_) == Checker::Gang::kBroken) return miss_a_peer();
+    follow();
+  });
+}
+
+void Process::miss_a_peer() {
+  // Or it waits for its peer until it is killed.
+  if (!std::exchange(misses_peer_, true) && engine_.chance(50)) exit(ExitKind::kFailed, 1, "a peer is gone");
+}
+
 void Process::train() {
   after(job_.chunk_time, [this] {
     if (leaving_) return;
+    const Checker::Gang gang = checker_.gang(truth_);
+    if (gang == Checker::Gang::kBroken) return miss_a_peer();
+    if (gang == Checker::Gang::kGathers) return train();
     if (unacked_.size() > 20) return train();  // the spool is full: wait for the master
     work();
   });
@@ -205,17 +226,18 @@ void Process::crash() {
   exit(ExitKind::kFailed, 137, "killed by signal 9");
 }
 
-void Process::vanish() {
+void Process::gone(bool well) {
   if (!alive_) return;
   alive_ = false;
-  checker_.process_ended(truth_);
+  checker_.process_ended(truth_, well);
 }
 
 void Process::exit(ExitKind kind, int code, const std::string& message) {
   if (!alive_) return;
-  engine_.trace("process " + start_.allocation.id.value + " exits at " + std::to_string(steps_) + ": " +
+  engine_.trace("process " + start_.allocation.id.value + (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") +
+                " exits at " + std::to_string(steps_) + ": " +
                 message);
-  vanish();
+  gone(kind == ExitKind::kSucceeded);
   on_exit_({kind, code, message});
 }
 

@@ -26,7 +26,7 @@ class Process : public std::enable_shared_from_this<Process> {
   /// SIGKILL by a stranger.
   void crash();
   /// The machine stops: nobody learns how it ended.
-  void vanish();
+  void vanish() { gone(false); }
   /// Its connection breaks; it does not know yet.
   void cut();
 
@@ -49,7 +49,10 @@ class Process : public std::enable_shared_from_this<Process> {
   void send(const std::shared_ptr<Session>& session, const Report& report);
   void acknowledged(std::uint64_t number, const Answer& answer);
   void check_ack(const core::Input& input);
+  void gone(bool well);
   void train();
+  void follow();
+  void miss_a_peer();
   void work();
   void save();
   void leave();
@@ -69,6 +72,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   bool alive_ = false;
   std::int64_t steps_ = 0, saved_ = -1;
+  bool misses_peer_ = false;
   bool preempted_ = false, leaving_ = false, tearing_down_ = false;
   std::shared_ptr<Session> session_;
   std::uint64_t session_number_ = 0;

@@ -26,7 +26,7 @@ TEST_CASE("a seed gives the same trace every time") {
   REQUIRE(simulate(draw_plan(1)).trace_hash != simulate(draw_plan(2)).trace_hash);
 }
 
-std::string first_failure(const Broken& broken, std::uint64_t seeds = 1000) {
+std::string first_failure(const Broken& broken, std::uint64_t seeds = 10000) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const Outcome outcome = simulate(draw_plan(seed, broken));
     if (!outcome.failure.empty()) return outcome.failure;
@@ -60,6 +60,16 @@ TEST_CASE("every safety rule that is switched off is missed") {
       {"a missing metric fails the search", Mutant::kMissingMetricFatal},
       {"a trial at a rung is given slots", Mutant::kHeldScheduled},
       {"a metric is stored after its decision", Mutant::kMetricAfterDecision},
+      {"max_slots ignored", Mutant::kMaxSlotsIgnored},
+      {"the service of agents forgotten", Mutant::kServiceForgotten},
+      {"a disabled agent given work", Mutant::kDisabledScheduled},
+      {"a move in the queue without effect", Mutant::kMoveKeepsPlace},
+      {"half a gang started", Mutant::kGangHalfStarted},
+      {"a gang outlives its part", Mutant::kGangOutlivesPart},
+      {"a gang's slots freed at its first exit", Mutant::kGangFreedAtFirst},
+      {"a gang ends as its last part", Mutant::kLastExitCounts},
+      {"the error of a lost agent's peers counted", Mutant::kPeerErrorCounted},
+      {"the end of a broken gang forgotten", Mutant::kGangKillForgotten},
   };
   for (const auto& [name, mutant] : mutants) {
     DYNAMIC_SECTION(name) { CHECK(first_failure({.rule = mutant}) != ""); }

@@ -66,7 +66,7 @@ void User::begin_process() {
     start.allocation.trial = id;
     start.allocation.run = 1;
     process_ = std::make_shared<Process>(engine_, master_, checker_, job_, start,
-                                         ProcessTruth{"the machine of " + job_.id.value, {}, id, 1},
+                                         ProcessTruth{.machine = "the machine of " + job_.id.value, .slots = {}, .trial = id, .run = 1},
                                          [](const core::Exit&) {});
     return process_->begin();
   }

@@ -33,6 +33,9 @@ class World {
   void crash_process();
   void send_impostor();
   void slow_store();
+  void change_queue();
+  void change_service();
+  void enable_all();
   bool faulty() const { return engine_.now() < MonoTime{plan_.faults.until.count()}; }
   void watch_end();
   bool over() const;
@@ -96,7 +99,7 @@ void World::faults() {
   engine_.after(Duration(engine_.between(1, 2 * mean)), [this] {
     if (!faulty()) {
       for (const auto& impostor : impostors_) impostor->die();
-      return;
+      return enable_all();
     }
     inject();
     faults();
@@ -105,7 +108,7 @@ void World::faults() {
 
 void World::inject() {
   const Faults& f = plan_.faults;
-  const std::array<std::pair<int, Fault>, 10> kinds = {{{f.master_crash, &World::crash_master},
+  const std::array<std::pair<int, Fault>, 12> kinds = {{{f.master_crash, &World::crash_master},
                                                         {f.link_cut, &World::cut_link},
                                                         {f.link_stall, &World::stall_link},
                                                         {f.agent_restart, &World::restart_agent},
@@ -114,7 +117,9 @@ void World::inject() {
                                                         {f.harness_cut, &World::cut_harness},
                                                         {f.process_crash, &World::crash_process},
                                                         {f.impostor, &World::send_impostor},
-                                                        {f.slow_store, &World::slow_store}}};
+                                                        {f.slow_store, &World::slow_store},
+                                                        {f.queue_change, &World::change_queue},
+                                                        {f.service_change, &World::change_service}}};
   std::int64_t total = 0;
   for (const auto& [weight, fault] : kinds) total += weight;
   if (total == 0) return;
@@ -179,6 +184,52 @@ void World::send_impostor() {
   impostors_.push_back(impostor);
   impostor->start();
   engine_.after(engine_.between(seconds(5), minutes(2)), [impostor] { impostor->die(); });
+}
+
+void World::change_queue() {
+  if (!master_.up() || master_.core()->experiments().empty()) return;
+  std::vector<ExperimentId> live;
+  for (const auto& [id, experiment] : master_.core()->experiments()) live.push_back(id);
+  core::UpdateJob update{.experiment = live[engine_.random().below(live.size())]};
+  switch (engine_.between(0, 2)) {
+    case 0:
+      update.priority = static_cast<int>(engine_.between(1, 99));
+      break;
+    case 1:
+      update.weight = static_cast<double>(engine_.between(1, 5));
+      break;
+    default:
+      update.beside = core::UpdateJob::Beside{
+          .side = engine_.chance(50) ? scheduler::Side::kAhead : scheduler::Side::kBehind,
+          .anchor = live[engine_.random().below(live.size())]};
+  }
+  engine_.trace("an administrator changes the queue");
+  master_.submit(update);
+}
+
+void World::change_service() {
+  const Machine& machine = some_machine();
+  core::SetService change{.agent = machine.name(), .enabled = engine_.chance(50), .drain = engine_.chance(50)};
+  if (engine_.chance(40)) change.slot = static_cast<int>(engine_.between(0, 3));
+  engine_.trace("an administrator changes the service of " + machine.name().value);
+  master_.submit(change);
+}
+
+void World::enable_all() {
+  if (!master_.up()) {
+    engine_.after(seconds(1), [this] { enable_all(); });
+    return;
+  }
+  for (const auto& machine : machines_) {
+    master_.submit(core::SetService{.agent = machine->name()});
+    for (int slot = 0; slot < 4; ++slot) master_.submit(core::SetService{.agent = machine->name(), .slot = slot});
+  }
+  // The master may crash before that is durable.
+  for (const auto& [id, settings] : master_.disk().agents) {
+    if (settings.enabled && settings.disabled_slots.empty()) continue;
+    engine_.after(seconds(5), [this] { enable_all(); });
+    return;
+  }
 }
 
 void World::slow_store() { master_.stall_store(engine_.between(milliseconds(100), seconds(15))); }

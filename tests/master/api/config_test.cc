@@ -55,6 +55,28 @@ TEST_CASE("what is no address is refused") {
   }
 }
 
+TEST_CASE("pools schedule as the file says, and as the rest where it does not") {
+  auto dir = TemporaryDirectory::create("det-config");
+  REQUIRE(dir);
+  const auto with = [&](const std::string& text) {
+    REQUIRE(write_file_atomic(dir->path() + "/m.yaml", text, 0600));
+    return read({"--config", dir->path() + "/m.yaml", "--data-dir", "/d"});
+  };
+  const auto config = with(
+      "scheduler: {preemption: false}\n"
+      "resource_pools:\n  - pool_name: gpu\n    scheduler: {type: fair_share, preemption: true}\n  - pool_name: cpu\n");
+  REQUIRE(config);
+  CHECK(config->scheduler == SchedulerConfig{"priority", false});
+  CHECK(config->pools.at("gpu") == SchedulerConfig{"fair_share", true});
+  CHECK(config->pools.at("cpu") == SchedulerConfig{"priority", false});
+  CHECK(read({"--data-dir", "/d"})->scheduler == SchedulerConfig{});
+  const std::string message = problem(with("scheduler: {type: fair, preemption: 1}\n"
+                                           "resource_pools: [{pool_name: a}, {pool_name: a}, {scheduler: {}}]\n"));
+  for (const char* part : {"scheduler.type", "scheduler.preemption", "there twice", "resource_pools[2].pool_name"}) {
+    CHECK_THAT(message, Catch::Contains(part));
+  }
+}
+
 TEST_CASE("contradictions come all at once") {
   const std::string message =
       problem(read({"--agent-lease", "5s", "--kill-repeat", "0s", "--log-level", "loud"}));

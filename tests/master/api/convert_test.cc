@@ -148,11 +148,13 @@ TEST_CASE("an agent shows its slots and what holds them") {
   core::Allocation running{.id = AllocationId("4.req.2"),
                            .trial = TrialId(9),
                            .state = core::AllocationState::kRunning,
-                           .slots = {1}};
+                           .parts = {{.agent = AgentId("a1"), .slots = {1}}}};
   v1::Agent out;
-  to_proto(agent, {running}, &out);
+  to_proto(agent, {.agent = agent.id, .disabled_slots = {0}}, {running}, &out);
   CHECK(out.connected());
   CHECK(out.slots().at("0").device().type() == v1::Device::TYPE_CUDA);
+  CHECK_FALSE(out.slots().at("0").enabled());
+  CHECK(out.slots().at("1").enabled());
   CHECK_FALSE(out.slots().at("0").has_container());
   CHECK(out.slots().at("1").container().trial_id() == 9);
   CHECK(out.containers().at("4.req.2").task_id() == "4.req");
@@ -168,7 +170,7 @@ TEST_CASE("a start command carries all that the agent needs") {
                               .experiment = ExperimentId(4),
                               .config = config,
                               .model_definition = "digest"};
-  start.allocation = {.id = AllocationId("4.r.2"), .run = 2, .slots = {0, 3}};
+  start.allocation = {.id = AllocationId("4.r.2"), .run = 2, .parts = {{.agent = AgentId("a"), .slots = {0, 3}}}};
   start.trial = {.id = TrialId(9),
                  .task = TaskId("4.r"),
                  .seed = 5,
@@ -181,12 +183,30 @@ TEST_CASE("a start command carries all that the agent needs") {
   CHECK(out.trial_id() == 9);
   CHECK(out.run() == 2);
   CHECK(out.slots_size() == 2);
+  CHECK(out.gang_size() == 0);
   CHECK(out.experiment_config() == R"({"name":"n"})");
   CHECK(out.steps_completed() == 70);
   CHECK(out.latest_checkpoint() == "uuid");
   CHECK(out.environment().at("A") == "1");
   CHECK(out.token() == "token");
   CHECK(out.context_digest() == "digest");
+}
+
+TEST_CASE("a start command of a gang says who the others are and where they meet") {
+  core::StartAllocation start{.agent = AgentId("b"), .session = 1, .part = 1,
+                              .config = std::make_shared<expconf::ExperimentConfig>()};
+  start.allocation.parts = {{.agent = AgentId("a"), .address = "10.0.0.1", .slots = {0, 1}},
+                            {.agent = AgentId("b"), .address = "10.0.0.2", .slots = {5}}};
+  start.allocation.port = 29407;
+  v1::StartAllocation out;
+  to_proto(start, "token", &out);
+  CHECK(out.part() == 1);
+  CHECK(out.gang_port() == 29407);
+  REQUIRE(out.slots_size() == 1);
+  CHECK(out.slots(0) == 5);
+  REQUIRE(out.gang_size() == 2);
+  CHECK(out.gang(0).address() == "10.0.0.1");
+  CHECK(out.gang(0).slots() == 2);
 }
 
 }  // namespace

@@ -106,10 +106,11 @@ TEST_CASE("what no agent of the pool could run is refused, with every problem, a
   desk.connect_agent("a1", "default", 4);
   desk.connect_agent("a2", "default", 4);
   const std::string told = desk.refused(std::string(kPlain) +
-                                        "resources: {slots_per_trial: 5}\nmax_restarts: -1\n"
+                                        "resources: {slots_per_trial: 9}\nmax_restarts: -1\n"
                                         "workspace: Research\nproject: Vision\n");
   CHECK_THAT(told, Catch::Contains("t.yaml:4:30") && Catch::Contains("E-CFG-UNSAT") &&
-                       Catch::Contains("the largest agent of pool default has 4 (8 in all)"));
+                       Catch::Contains("9 slots; pool default has 8 on 2 agents; would fit: 4 slots on one agent, or 8 over 2 "
+                                       "agents"));
   CHECK_THAT(told, Catch::Contains("t.yaml:5:15") && Catch::Contains("E-CFG-RANGE"));
   CHECK_THAT(told, Catch::Contains("t.yaml:7:10") && Catch::Contains("E-CFG-REF"));
   CHECK_THAT(desk.refused(std::string(kPlain) + "resources: {resource_pool: defualt}\n"),

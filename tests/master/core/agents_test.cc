@@ -158,9 +158,9 @@ TEST_CASE("a silent agent is given up after its lease, not before") {
   bench.disconnect("a1");
   bench.connect("a2", 1);
   bench.pass(Options{}.agent_wait() - std::chrono::seconds(1));
-  CHECK(bench.live(kTrial)->agent == AgentId("a1"));
+  CHECK(bench.live(kTrial)->parts[0].agent == AgentId("a1"));
   bench.pass(std::chrono::seconds(1));
-  CHECK(bench.live(kTrial)->agent == AgentId("a2"));
+  CHECK(bench.live(kTrial)->parts[0].agent == AgentId("a2"));
   CHECK(bench.live(kTrial)->run == 2);
   CHECK_FALSE(bench.core().agents().contains(AgentId("a1")));
 }

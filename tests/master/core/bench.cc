@@ -95,15 +95,15 @@ const Allocation* Bench::live(TrialId id) const {
   return nullptr;
 }
 
-void Bench::update(TrialId trial, AllocationState state, std::optional<Exit> exit) {
+void Bench::update(TrialId trial, AllocationState state, std::optional<Exit> exit, std::size_t part) {
   const Allocation* allocation = live(trial);
   REQUIRE(allocation);
-  const AgentId agent = allocation->agent;
+  const AgentId agent = allocation->parts.at(part).agent;
   step(AllocationUpdated{agent, sessions_[agent.value], {allocation->id, state, std::move(exit)}});
 }
 
-void Bench::exit(TrialId trial, ExitKind kind) {
-  update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"});
+void Bench::exit(TrialId trial, ExitKind kind, std::size_t part) {
+  update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"}, part);
 }
 
 Result<ReplyValue> Bench::attach(TrialId trial, RunNumber run) {

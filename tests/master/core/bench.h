@@ -32,9 +32,9 @@ class Bench {
                                             std::vector<HeldAllocation> held = {},
                                             const std::string& instance = "");
   void disconnect(const std::string& agent);
-  /// The agent of the trial's allocation reports.
-  void update(TrialId trial, AllocationState state, std::optional<Exit> exit = std::nullopt);
-  void exit(TrialId trial, ExitKind kind);
+  /// The agent of a part of the trial's allocation reports.
+  void update(TrialId trial, AllocationState state, std::optional<Exit> exit = std::nullopt, std::size_t part = 0);
+  void exit(TrialId trial, ExitKind kind, std::size_t part = 0);
   Result<ReplyValue> attach(TrialId trial, RunNumber run);
   Result<ReplyValue> validate(TrialId trial, RunNumber run, std::int64_t steps, std::optional<double> metric);
   Result<ReplyValue> checkpoint(TrialId trial, RunNumber run, std::int64_t steps, const std::string& uuid);

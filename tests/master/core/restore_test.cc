@@ -16,7 +16,7 @@ TEST_CASE("after a restart an agent that never comes back is given up") {
   REQUIRE(bench.core().agents().at(AgentId("a1")).lost_at);
   bench.connect("a2", 1);
   bench.pass(Options{}.agent_wait());
-  CHECK(bench.live(kTrial)->agent == AgentId("a2"));
+  CHECK(bench.live(kTrial)->parts[0].agent == AgentId("a2"));
 }
 
 TEST_CASE("after a restart a running trial goes on") {
@@ -106,7 +106,7 @@ TEST_CASE("rows that contradict each other are refused") {
   SECTION("a missing event") { rows.searchers.begin()->second.events.clear(); }
   SECTION("an event that is no JSON") { rows.searchers.begin()->second.events[0] = "{"; }
   SECTION("an allocation of an older run") { rows.trials[0].run = 7; }
-  SECTION("one slot for two") { rows.allocations[1].slots = rows.allocations[0].slots; }
+  SECTION("one slot for two") { rows.allocations[1].parts = rows.allocations[0].parts; }
   SECTION("an experiment that has ended") { rows.experiments[0].state = State::kCompleted; }
   SECTION("a trial twice") { rows.trials.push_back(rows.trials[0]); }
   CHECK(refusal(std::move(rows)).code == Code::kDataLoss);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/files.h"
+#include "master/db/allocation_parts.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {
@@ -87,6 +88,40 @@ TEST_CASE("a migration that fails or is killed half-way leaves the step before, 
   db::Connection fresh = database.connection();
   REQUIRE(db::migrate(fresh, good));
   CHECK(database.number("SELECT count(*) FROM b") == 1);
+}
+
+TEST_CASE("what a master of before the gangs left running is taken up with one part") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  const auto& all = db::migrations();
+  REQUIRE(db::migrate(connection, {all.begin(), all.begin() + 4}));
+  const auto run = [&](const char* sql) {
+    const Status done = connection.script(sql);
+    if (!done) FAIL(done.error().message);
+  };
+  run("INSERT INTO users (id, name, password_hash) VALUES (1, 'u', '')");
+  run("INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
+      " model_definition, progress, submitted, searcher_events, name, description, labels, resource_pool,"
+      " searcher_name, searcher_metric, smaller_is_better)"
+      " VALUES (1, 'r', 'j', 1, 1, 'ACTIVE', '{}', '', '', 0, now(), 0, '', '', '{}', '', '', '', true);"
+      "INSERT INTO trials (id, experiment_id, request_id, task_id, seed, hparams, state, run, restarts,"
+      " latest_checkpoint, latest_steps, steps_completed, last_validation, checkpoint_validation, searcher_steps,"
+      " early_exit_invalid_hp, progress, exit_reason, started)"
+      " VALUES (1, 1, 'r', 't', 1, '{}', 'ACTIVE', 1, 0, '', 0, 0, -1, -1, -1, false, 0, '', now());"
+      "INSERT INTO allocations (id, trial_id, run, state, pool, agent_id, agent_instance, slots, attached,"
+      " preempt_requested, preempt_acknowledged, kill_requested, started)"
+      " VALUES ('t.1', 1, 1, 'RUNNING', 'default', 'a', 'i', '{0,2}', true, false, false, false, now());"
+      "INSERT INTO log_positions VALUES ('t.1', 7)");
+  REQUIRE(db::migrate(connection));
+  auto rows = connection.query("SELECT parts::text FROM allocations");
+  REQUIRE(rows);
+  const auto parts = db::read_parts((*rows)[0].next<std::string>());
+  REQUIRE(parts);
+  CHECK(*parts == std::vector<core::AllocationPart>{{.agent = AgentId("a"),
+                                                     .agent_instance = "i",
+                                                     .slots = {0, 2},
+                                                     .state = core::AllocationState::kRunning}});
+  CHECK(database.number("SELECT next_line FROM log_positions WHERE agent_id = 'a'") == 7);
 }
 
 }  // namespace det::test

@@ -61,6 +61,12 @@ core::Experiment Sampler::experiment(ExperimentId id) {
   if (coin()) row.parent = ExperimentId(integer());
   row.searcher_events = integer();
   row.unmanaged = coin();
+  row.queue = {.pool = text(),
+               .priority = 1 + static_cast<int>(integer(99)),
+               .weight = random_.uniform(),
+               .max_slots = std::nullopt,
+               .position = integer(1 << 30)};
+  if (coin()) row.queue.max_slots = static_cast<int>(integer(64));
   return row;
 }
 
@@ -98,10 +104,16 @@ core::Allocation Sampler::allocation(const std::string& id, TrialId trial) {
   row.run = static_cast<RunNumber>(integer(100));
   row.state = static_cast<core::AllocationState>(integer(5));
   row.pool = text();
-  row.agent = AgentId(text());
-  row.agent_instance = text();
-  for (std::int64_t count = integer(4); count > 0; --count)
-    row.slots.push_back(static_cast<int>(integer(64)));
+  for (std::int64_t parts = 1 + integer(2); parts > 0; --parts) {
+    core::AllocationPart& part = row.parts.emplace_back();
+    part.agent = AgentId(text());
+    part.agent_instance = text();
+    part.address = text();
+    part.state = static_cast<core::AllocationState>(integer(5));
+    for (std::int64_t count = integer(4); count > 0; --count) part.slots.push_back(static_cast<int>(integer(64)));
+    if (coin()) part.exit = core::Exit{static_cast<core::ExitKind>(integer(4)), static_cast<int>(integer(256)), text()};
+  }
+  row.port = static_cast<int>(integer(65536));
   row.attached = coin();
   row.preempt_requested = coin();
   row.preempt_acknowledged = coin();
@@ -121,7 +133,9 @@ void show(std::ostream& out, const core::Experiment& e) {
   out << "experiment " << e.id << '|' << e.request_id << '|' << e.job_id << '|' << e.owner << '|' << e.project
       << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.model_definition
       << '|' << e.original_config << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended)
-      << '|' << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '\n';
+      << '|' << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '|'
+      << e.queue.pool << '/' << e.queue.priority << '/' << e.queue.weight << '/' << e.queue.max_slots.value_or(-1) << '/'
+      << e.queue.position << '\n';
 }
 void show(std::ostream& out, const core::Trial& t) {
   out << "trial " << t.id << '|' << t.experiment << '|' << t.request_id << '|' << t.task << '|' << t.seed
@@ -133,10 +147,15 @@ void show(std::ostream& out, const core::Trial& t) {
 }
 void show(std::ostream& out, const core::Allocation& a) {
   out << "allocation " << a.id << '|' << a.trial << '|' << a.run << '|'
-      << core::allocation_state_name(a.state) << '|' << a.pool << '|' << a.agent << '|' << a.agent_instance
-      << '|';
-  for (int slot : a.slots) out << slot << ' ';
-  out << '|' << a.attached << a.preempt_requested << a.preempt_acknowledged << a.kill_requested << '|'
+      << core::allocation_state_name(a.state) << '|' << a.pool << '|' << a.port << '|';
+  for (const core::AllocationPart& part : a.parts) {
+    out << part.agent << '/' << part.agent_instance << '/' << part.address << '/'
+        << core::allocation_state_name(part.state) << '/';
+    for (int slot : part.slots) out << slot << ' ';
+    if (part.exit) out << static_cast<int>(part.exit->kind) << '/' << part.exit->code << '/' << part.exit->message;
+    out << '|';
+  }
+  out << a.attached << a.preempt_requested << a.preempt_acknowledged << a.kill_requested << '|'
       << a.started.micros << '|' << show(a.ended) << '|';
   if (a.exit) out << static_cast<int>(a.exit->kind) << '/' << a.exit->code << '/' << a.exit->message;
   out << '\n';
@@ -161,6 +180,11 @@ std::string describe(const core::Recovered& recovered) {
     for (const std::string& event : log.events) out << '|' << event;
     out << '\n';
   }
+  for (const core::AgentSettings& agent : recovered.agents) {
+    out << "agent " << agent.agent << '|' << agent.enabled << agent.draining << '|';
+    for (int slot : agent.disabled_slots) out << slot << ' ';
+    out << '\n';
+  }
   out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << '\n';
   return out.str();
 }
@@ -172,6 +196,7 @@ core::Experiment plain_experiment(std::int64_t id) {
   row.job_id = "job";
   row.owner = UserId(1);
   row.config = sample_config();
+  row.queue.pool = row.config->resources.resource_pool;
   row.submitted = WallTime{1'700'000'000'000'000};
   return row;
 }

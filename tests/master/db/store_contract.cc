@@ -58,7 +58,11 @@ void every_field_comes_back(const Open& open) {
                core::PutTrial{sampler.trial(TrialId(2 * i), experiment)},
                core::PutTrial{sampler.trial(TrialId(2 * i + 1), experiment)},
                core::PutAllocation{sampler.allocation("a" + std::to_string(i), TrialId(2 * i))},
-               core::AppendSearcherEvent{experiment, round, sampler.text()}});
+               core::AppendSearcherEvent{experiment, round, sampler.text()},
+               core::PutAgentSettings{{.agent = AgentId("agent" + std::to_string(10 + i)),
+                                       .enabled = round == 0,
+                                       .draining = i % 2 == 0,
+                                       .disabled_slots = {round, static_cast<int>(i) + 2}}}});
       }
   }
   CHECK(describe(load(open)) == describe(expected.recover()));

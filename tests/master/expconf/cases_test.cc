@@ -56,7 +56,11 @@ void check_value(const std::string& expectation, const Json& resolved) {
 
 /// Eight slots in two halves, one more pool, one project, one directory to lend.
 ClusterFacts small_cluster(bool launch_error) {
-  return {.pools = {{.name = "default", .agents = 2, .slots = 8, .largest = 4}, {.name = "gpu"}},
+  return {.pools = {"default", "gpu"},
+          .unfit = [](const std::string& pool, int slots, bool single_node) -> std::string {
+            const int most = single_node ? 4 : 8;
+            return pool != "default" || slots <= most ? "" : "pool default holds " + std::to_string(most);
+          },
           .default_pool = "default",
           .launch_error = launch_error,
           .projects = {{"Uncategorized", "Uncategorized"}},

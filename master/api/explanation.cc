@@ -1,0 +1,186 @@
+// Owns the calls of ExplanationService.
+#include "master/api/explanation.h"
+
+#include <algorithm>
+
+#include "master/db/queries_allocation.h"
+#include "master/db/queries_experiment.h"
+#include "master/db/queries_trial.h"
+#include "master/scheduler/explain.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kRecentRuns = 50;
+
+/// What the core knows of those who are asked about; copied, to be looked at elsewhere.
+struct Sight {
+  std::string pool;  ///< "": nothing waits
+  scheduler::Snapshot snapshot;
+  std::map<TrialId, WallTime> started;
+  TrialId trial;  ///< that waits
+  int waiting = 0, running = 0;
+  std::string otherwise;  ///< when nothing waits: what it does instead
+};
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+std::string where(const core::Allocation& allocation) {
+  std::string text;
+  for (const core::AllocationPart& part : allocation.parts) {
+    text += (text.empty() ? "agent " : ", agent ") + part.agent.value + " (" + number(static_cast<int>(part.slots.size())) +
+            (part.slots.size() == 1 ? " slot)" : " slots)");
+  }
+  return text;
+}
+
+const core::Allocation* allocation_of(const core::Core& core, const core::Trial& trial) {
+  auto it = core.allocations().find(AllocationId(trial.task.value + "." + number(trial.run)));
+  return it == core.allocations().end() ? nullptr : &it->second;
+}
+
+/// Why a trial that lives does not wait for slots.
+std::string what_else(const core::Core& core, const core::Trial& trial) {
+  const std::string name = "trial " + number(trial.id.value);
+  if (core.experiments().at(trial.experiment).unmanaged) return name + " runs outside the cluster";
+  if (const core::Allocation* allocation = allocation_of(core, trial)) {
+    return name + (allocation->state == core::AllocationState::kTerminating ? " is leaving " : " has slots: ") +
+           where(*allocation);
+  }
+  if (core::is_terminal(trial.state)) return name + " has ended: " + std::string(core::state_name(trial.state));
+  if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
+  if (trial.held) return name + " waits at a rung of its search, which may let it go on";
+  return name + " could not start, and is tried again in a moment";
+}
+
+void copy_pool(const core::Core& core, Sight& sight) {
+  sight.snapshot = core.pools().at(sight.pool).snapshot();
+  for (const auto& [id, allocation] : core.allocations()) {
+    if (allocation.pool == sight.pool) sight.started[allocation.trial] = allocation.started;
+  }
+}
+
+/// The trials of `wanted` that wait, in their pool.
+void look(const core::Core& core, const core::Experiment& experiment, std::optional<TrialId> wanted, Sight& sight) {
+  for (const auto& [id, trial] : core.trials()) {
+    if (trial.experiment == experiment.id && allocation_of(core, trial)) ++sight.running;
+  }
+  auto pool = core.pools().find(core.pool_of(experiment));
+  if (pool == core.pools().end()) return;
+  for (const scheduler::Request& request : pool->second.snapshot().requests) {
+    if (request.job != experiment.id) continue;
+    ++sight.waiting;
+    if (wanted ? request.trial != *wanted : sight.trial.value != 0) continue;
+    sight.trial = request.trial;
+    sight.pool = pool->first;
+  }
+  if (!sight.pool.empty()) copy_pool(core, sight);
+}
+
+Result<std::shared_ptr<Sight>> see(const Context& context, const std::function<void(const core::Core&, Sight&)>& look) {
+  auto sight = std::make_shared<Sight>();
+  if (!context.loop.inspect([sight, look](const core::Core& core) { look(core, *sight); })) {
+    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }
+  return sight;
+}
+
+void to_proto(const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
+  constexpr const char* kHow[] = {"RUNS", "LEAVES", "HOLDS"};
+  out->set_trial_id(static_cast<int>(blocker.trial.value));
+  out->set_experiment_id(static_cast<int>(blocker.job.value));
+  out->set_how(kHow[static_cast<int>(blocker.how)]);
+  out->set_slots(blocker.slots);
+  for (const AgentId& agent : blocker.agents) out->add_agents(agent.value);
+}
+
+void to_proto(const scheduler::Suggestion& suggestion, v1::Explanation::Suggestion* out) {
+  constexpr const char* kWhat[] = {"SLOTS", "SPREAD", "MAX_SLOTS", "AGENT", "ENDS", "PRIORITY"};
+  out->set_what(kWhat[static_cast<int>(suggestion.what)]);
+  out->set_value(suggestion.value);
+  out->set_agent_id(suggestion.agent.value);
+  out->set_trial_id(static_cast<int>(suggestion.trial.value));
+  for (TrialId trial : suggestion.preempts) out->add_preempts(static_cast<int>(trial.value));
+}
+
+Status explain(const Context& context, const Sight& sight, v1::Explanation* out) {
+  out->set_resource_pool(sight.pool);
+  if (sight.pool.empty()) {
+    out->set_reason(scheduler::reason_name(scheduler::Reason::kNotWaiting));
+    out->set_text(sight.otherwise);
+    return {};
+  }
+  scheduler::RunLengths lengths;
+  TRY_ASSIGN(lengths.recent, db::recent_run_lengths(context.pool, sight.pool, kRecentRuns));
+  for (const auto& [trial, started] : sight.started) {
+    lengths.age[trial] = static_cast<double>(wall_now().micros - started.micros) / 1e6;
+  }
+  const scheduler::Explanation found = scheduler::explain(sight.snapshot, sight.trial, lengths);
+  out->set_trial_id(static_cast<int>(found.trial.value));
+  out->set_experiment_id(static_cast<int>(found.job.value));
+  out->set_reason(scheduler::reason_name(found.reason));
+  out->set_text(scheduler::to_text(found));
+  out->set_slots(found.slots);
+  out->set_position(found.position);
+  out->set_queued(found.queued);
+  out->set_more_blockers(found.more_blockers);
+  for (const scheduler::Blocker& blocker : found.blockers) to_proto(blocker, out->add_blockers());
+  for (const scheduler::Suggestion& suggestion : found.suggestions) to_proto(suggestion, out->add_suggestions());
+  if (!found.estimate) return {};
+  out->mutable_estimate()->set_seconds(found.estimate->seconds);
+  out->mutable_estimate()->set_median(found.estimate->median);
+  out->mutable_estimate()->set_runs(found.estimate->runs);
+  return {};
+}
+
+std::string ended_as(const std::string& name, core::State state) {
+  return name + " has ended: " + std::string(core::state_name(state));
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ExplanationService::ExplainTrial(grpc::CallbackServerContext* call,
+                                                           const v1::ExplainTrialRequest* request,
+                                                           v1::ExplainTrialResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const TrialId id(request->trial_id());
+    TRY_ASSIGN(const auto row, db::get_trial(context_.pool, id));
+    TRY_ASSIGN(const auto sight, see(context_, [id](const core::Core& core, Sight& out) {
+                 auto trial = core.trials().find(id);
+                 if (trial == core.trials().end()) return;
+                 look(core, core.experiments().at(trial->second.experiment), id, out);
+                 if (out.pool.empty()) out.otherwise = what_else(core, trial->second);
+               }));
+    if (sight->otherwise.empty()) sight->otherwise = ended_as("trial " + number(id.value), row.trial.state);
+    response->mutable_explanation()->set_trial_id(static_cast<int>(id.value));
+    response->mutable_explanation()->set_experiment_id(static_cast<int>(row.trial.experiment.value));
+    return explain(context_, *sight, response->mutable_explanation());
+  };
+  return unary(context_, call, "/det.v1.ExplanationService/ExplainTrial", body);
+}
+
+grpc::ServerUnaryReactor* ExplanationService::ExplainExperiment(grpc::CallbackServerContext* call,
+                                                                const v1::ExplainExperimentRequest* request,
+                                                                v1::ExplainExperimentResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const ExperimentId id(request->experiment_id());
+    const std::string name = "experiment " + number(id.value);
+    TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+    TRY_ASSIGN(const auto sight, see(context_, [id, name](const core::Core& core, Sight& out) {
+                 auto experiment = core.experiments().find(id);
+                 if (experiment == core.experiments().end()) return;
+                 look(core, experiment->second, std::nullopt, out);
+                 if (!out.pool.empty()) return;
+                 out.otherwise = name + " is " + std::string(core::state_name(experiment->second.state)) + "; " +
+                                 number(out.running) + " of its trials run and none waits for slots";
+               }));
+    if (sight->otherwise.empty()) sight->otherwise = ended_as(name, row.state);
+    response->set_waiting(sight->waiting);
+    response->set_running(sight->running);
+    response->mutable_explanation()->set_experiment_id(static_cast<int>(id.value));
+    return explain(context_, *sight, response->mutable_explanation());
+  };
+  return unary(context_, call, "/det.v1.ExplanationService/ExplainExperiment", body);
+}
+
+}  // namespace det::api

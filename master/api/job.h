@@ -1,0 +1,26 @@
+// Owns JobService: the queues as the core has them in memory, and moving what stands in them.
+#pragma once
+
+#include "det/v1/job.grpc.pb.h"
+#include "master/api/unary.h"
+
+namespace det::api {
+
+class JobService final : public v1::JobService::CallbackService {
+ public:
+  explicit JobService(const Context& context) : context_(context) {}
+  grpc::ServerUnaryReactor* GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
+                                    v1::GetJobsResponse* response) override;
+  grpc::ServerUnaryReactor* GetJobQueueStats(grpc::CallbackServerContext* call,
+                                             const v1::GetJobQueueStatsRequest* request,
+                                             v1::GetJobQueueStatsResponse* response) override;
+  grpc::ServerUnaryReactor* UpdateJobQueue(grpc::CallbackServerContext* call,
+                                           const v1::UpdateJobQueueRequest* request,
+                                           v1::UpdateJobQueueResponse* response) override;
+
+ private:
+  Result<std::vector<v1::Job>> jobs() const;
+  const Context& context_;
+};
+
+}  // namespace det::api

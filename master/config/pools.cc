@@ -1,0 +1,73 @@
+#include "master/config/pools.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace det {
+namespace {
+
+using Problems = std::vector<Problem>;
+
+void add(Problems& problems, const std::string& path, const std::string& message) {
+  problems.push_back({.code = "E-CFG-VALUE", .path = path, .message = message});
+}
+
+void refuse_other_keys(const YamlNode& node, const std::string& path, const std::vector<std::string>& known,
+                       Problems& problems) {
+  for (const YamlEntry& entry : node.entries) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    add(problems, path + "." + entry.key, "is no key of it; there are " + join(known, ", ") + did_you_mean(entry.key, known));
+  }
+}
+
+SchedulerConfig read_one(const YamlNode& node, const std::string& path, SchedulerConfig config, Problems& problems) {
+  const std::vector<std::string> types{"priority", "fair_share", "round_robin"};
+  if (!node.is_map()) {
+    add(problems, path, "must be a map of type and preemption");
+    return config;
+  }
+  refuse_other_keys(node, path, {"type", "preemption"}, problems);
+  if (const YamlNode* type = node.find("type")) {
+    config.type = type->text;
+    if (std::find(types.begin(), types.end(), config.type) == types.end()) {
+      add(problems, path + ".type", "must be one of " + join(types, ", ") + did_you_mean(config.type, types));
+    }
+  }
+  if (const YamlNode* preemption = node.find("preemption")) {
+    config.preemption = preemption->boolean;
+    if (preemption->kind != YamlNode::Kind::kBool) add(problems, path + ".preemption", "must be true or false");
+  }
+  return config;
+}
+
+}  // namespace
+
+SchedulerConfig read_scheduler(const Options& options, Problems& problems) {
+  const YamlNode* tree = options.tree("scheduler");
+  return tree == nullptr ? SchedulerConfig{} : read_one(*tree, "scheduler", {}, problems);
+}
+
+std::map<std::string, SchedulerConfig> read_pools(const Options& options, const SchedulerConfig& rest,
+                                                  Problems& problems) {
+  std::map<std::string, SchedulerConfig> pools;
+  const YamlNode* tree = options.tree("resource_pools");
+  if (tree == nullptr) return pools;
+  if (!tree->is_list()) add(problems, "resource_pools", "must be a list of maps with pool_name and scheduler");
+  for (std::size_t i = 0; i < tree->items.size(); ++i) {
+    const YamlNode& item = tree->items[i];
+    const std::string path = "resource_pools[" + std::to_string(i) + "]";
+    refuse_other_keys(item, path, {"pool_name", "scheduler"}, problems);
+    const YamlNode* name = item.find("pool_name");
+    if (name == nullptr || name->kind != YamlNode::Kind::kString || name->text.empty()) {
+      add(problems, path + ".pool_name", "is required: the name that agents and experiments give");
+      continue;
+    }
+    const YamlNode* scheduler = item.find("scheduler");
+    const SchedulerConfig its = scheduler == nullptr ? rest : read_one(*scheduler, path + ".scheduler", rest, problems);
+    if (!pools.emplace(name->text, its).second) add(problems, path + ".pool_name", name->text + " is there twice");
+  }
+  return pools;
+}
+
+}  // namespace det

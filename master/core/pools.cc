@@ -1,0 +1,118 @@
+// Owns what the schedulers of the pools are told: every change of agents, experiments, requests and allocations, when it
+// happens. And what becomes of their decisions.
+#include "master/core/impl.h"
+#include "master/scheduler/position.h"
+
+namespace det::core {
+namespace {
+
+std::vector<scheduler::Part> parts_of(const Allocation& allocation) {
+  std::vector<scheduler::Part> parts;
+  for (const AllocationPart& part : allocation.parts) parts.push_back({part.agent, part.slots});
+  return parts;
+}
+
+}  // namespace
+
+QueuePlace Core::Impl::place_of(const expconf::ExperimentConfig& config, WallTime submitted) {
+  const expconf::Resources& resources = config.resources;
+  return {.pool = resources.resource_pool,
+          .priority = resources.priority,
+          .weight = resources.weight,
+          .max_slots = resources.max_slots,
+          .position = scheduler::position_of(submitted)};
+}
+
+const std::string& Core::Impl::pool_of(const Experiment& experiment) const {
+  return experiment.queue.pool.empty() ? options.default_pool : experiment.queue.pool;
+}
+
+scheduler::Scheduler& Core::Impl::pool(const std::string& name) {
+  if (auto known = pools.find(name); known != pools.end()) return known->second;
+  const auto rules = options.pools.find(name);
+  const scheduler::Rules& its = rules == options.pools.end() ? options.pool_rules : rules->second;
+  return pools.emplace(name, scheduler::Scheduler(its)).first->second;
+}
+
+scheduler::Agent Core::Impl::to_scheduler(const Agent& agent) const {
+  scheduler::Agent one{.id = agent.id,
+                       .slots = std::vector<scheduler::Slot>(agent.slots.size()),
+                       .open = agent.session != 0};
+  if (auto known = agent_settings.find(agent.id); known != agent_settings.end()) {
+    one.open = one.open && (known->second.enabled || is(Mutant::kDisabledScheduled));
+    for (const int slot : known->second.disabled_slots) {
+      if (static_cast<std::size_t>(slot) < one.slots.size()) one.slots[static_cast<std::size_t>(slot)].enabled = false;
+    }
+  }
+  return one;
+}
+
+void Core::Impl::tell_agent(const Agent& agent) {
+  pool(agent.pool).put_agent(to_scheduler(agent));
+  dirty.insert(agent.pool);
+}
+
+scheduler::Job Core::Impl::to_scheduler(const Experiment& experiment) const {
+  const QueuePlace& queue = experiment.queue;
+  scheduler::Job job{.id = experiment.id,
+                     .user = experiment.owner,
+                     .priority = queue.priority,
+                     .position = queue.position,
+                     .weight = queue.weight,
+                     .max_slots = queue.max_slots};
+  if (is(Mutant::kMaxSlotsIgnored)) job.max_slots.reset();
+  return job;
+}
+
+void Core::Impl::tell_job(const Experiment& experiment) {
+  if (experiment.unmanaged && !is(Mutant::kUnmanagedScheduled)) return;
+  const std::string& name = pool_of(experiment);
+  pool(name).put_job(to_scheduler(experiment));
+  dirty.insert(name);
+}
+
+void Core::Impl::tell_request(const Trial& trial) {
+  const expconf::Resources& resources = config_of(trial).resources;
+  const std::string& name = pool_of(experiments.at(trial.experiment));
+  pool(name).put_request({.trial = trial.id,
+                          .job = trial.experiment,
+                          .slots = resources.slots_per_trial,
+                          .single_node = resources.is_single_node});
+  dirty.insert(name);
+}
+
+void Core::Impl::tell_running(const Allocation& allocation) {
+  const Experiment& experiment = experiments.at(trials.at(allocation.trial).experiment);
+  scheduler::Scheduler& its = pool(allocation.pool);
+  const bool moved = allocation.pool != pool_of(experiment);
+  if (moved) its.put_job(to_scheduler(experiment));
+  its.started({.trial = allocation.trial,
+               .job = experiment.id,
+               .parts = parts_of(allocation),
+               .leaving = allocation.preempt_requested || allocation.kill_requested || allocation.exit});
+  if (moved) its.remove_job(experiment.id);
+}
+
+void Core::Impl::tell_leaving(const Allocation& allocation) {
+  scheduler::Scheduler& its = pool(allocation.pool);
+  its.leaving(allocation.trial);
+  if (is(Mutant::kSlotFreedAtKill) && allocation.kill_requested) its.ended(allocation.trial);
+  dirty.insert(allocation.pool);
+}
+
+void Core::Impl::tell_ended(const Allocation& allocation) {
+  pool(allocation.pool).ended(allocation.trial);
+  dirty.insert(allocation.pool);
+}
+
+void Core::Impl::schedule_pool(const std::string& name) {
+  const scheduler::Plan plan = pool(name).decide();
+  for (const scheduler::Placement& placement : plan.start) assign(trials.at(placement.trial), placement.parts);
+  for (TrialId id : plan.preempt) {
+    if (Allocation* allocation = live_allocation(id)) {
+      ask_to_leave(*allocation, "its slots go to a more important trial");
+    }
+  }
+}
+
+}  // namespace det::core

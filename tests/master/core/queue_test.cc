@@ -1,0 +1,119 @@
+// Owns the proof that queues are moved and agents taken out of service as people say, over restarts too.
+#include <catch2/catch.hpp>
+
+#include "bench.h"
+
+namespace det::core {
+namespace {
+
+Code code_of(const std::optional<Result<ReplyValue>>& reply) {
+  REQUIRE((reply && !*reply));
+  return reply->error().code;
+}
+
+/// One agent of one slot; the first experiment runs, two wait.
+struct Line : Bench {
+  Line() {
+    connect("a", 1);
+    first = submit(config());
+    second = submit(config());
+    third = submit(config());
+  }
+  /// Which trial has the slot once trial 1 has gone.
+  TrialId next() {
+    act(first, ExperimentAction::kKill);
+    exit(TrialId(1), ExitKind::kStopped);
+    REQUIRE(core().allocations().size() == 1);
+    return core().allocations().begin()->second.trial;
+  }
+  ExperimentId first, second, third;
+};
+
+TEST_CASE("who is moved ahead goes first, over a restart") {
+  Line line;
+  REQUIRE(*line.step(UpdateJob{.experiment = line.third,
+                               .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.second}}));
+  const AllocationId running = line.live(TrialId(1))->id;
+  SECTION("restart") {
+    line.restart();
+    line.connect("a", 1, {{running, AllocationState::kRunning, std::nullopt}});
+  }
+  SECTION("no restart") {}
+  CHECK(line.next() == TrialId(3));
+}
+
+TEST_CASE("nobody is moved, and the first in line goes first") { CHECK(Line().next() == TrialId(2)); }
+
+TEST_CASE("a better priority pre-empts, and goes back to the place of submission") {
+  Line line;
+  REQUIRE(*line.step(UpdateJob{.experiment = line.third, .priority = 1}));
+  CHECK(line.sends<KillAllocation>().size() == 1);
+  CHECK(line.experiment(line.third).queue.priority == 1);
+  line.exit(TrialId(1), ExitKind::kStopped);
+  CHECK(line.live(TrialId(3)));
+}
+
+TEST_CASE("another pool takes what waits and what runs") {
+  Line line;
+  AgentConnected other{.agent = AgentId("b"), .instance = "b", .pool = "other", .slots = {Device{}}, .session = 99};
+  line.step(other);
+  REQUIRE(*line.step(UpdateJob{.experiment = line.second, .pool = "other"}));
+  CHECK(line.live(TrialId(2))->parts[0].agent == AgentId("b"));
+  REQUIRE(*line.step(UpdateJob{.experiment = line.first, .pool = "other"}));
+  CHECK(line.live(TrialId(1))->kill_requested);
+  line.exit(TrialId(1), ExitKind::kStopped);
+  CHECK(line.live(TrialId(1)) == nullptr);  // it waits behind trial 2
+  CHECK(line.live(TrialId(3))->parts[0].agent == AgentId("a"));
+  CHECK(line.trial(TrialId(1)).restarts == 0);
+}
+
+TEST_CASE("what makes no sense of a job is refused") {
+  Line line;
+  CHECK(code_of(line.step(UpdateJob{.experiment = ExperimentId(9), .priority = 1})) == Code::kNotFound);
+  CHECK(code_of(line.step(UpdateJob{.experiment = line.first, .priority = 0})) == Code::kInvalidArgument);
+  CHECK(code_of(line.step(UpdateJob{.experiment = line.first, .weight = 0})) == Code::kInvalidArgument);
+  auto pair = line.submit(line.config(2));
+  CHECK(code_of(line.step(UpdateJob{.experiment = pair, .max_slots = 1})) == Code::kInvalidArgument);
+  CHECK(*line.step(UpdateJob{.experiment = pair, .max_slots = 2}));
+  CHECK(code_of(line.step(UpdateJob{.experiment = line.first,
+                                    .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.first}})) ==
+        Code::kInvalidArgument);
+}
+
+TEST_CASE("a disabled agent is left and given nothing, until it is enabled") {
+  Line line;
+  REQUIRE(*line.step(SetService{.agent = AgentId("a"), .enabled = false}));
+  CHECK(line.sends<KillAllocation>().size() == 1);
+  line.exit(TrialId(1), ExitKind::kStopped);
+  CHECK(line.core().allocations().empty());
+  line.restart();
+  line.connect("a", 1);
+  CHECK(line.core().allocations().empty());
+  REQUIRE(*line.step(SetService{.agent = AgentId("a")}));
+  CHECK(line.live(TrialId(1)));
+}
+
+TEST_CASE("a draining agent keeps what runs") {
+  Line line;
+  REQUIRE(*line.step(SetService{.agent = AgentId("a"), .enabled = false, .drain = true}));
+  CHECK(line.sends<KillAllocation>().empty());
+  CHECK(line.core().agent_settings().at(AgentId("a")).draining);
+  line.exit(TrialId(1), ExitKind::kSucceeded);
+  CHECK(line.core().allocations().empty());
+}
+
+TEST_CASE("a disabled slot is left, the one beside it is not") {
+  Bench bench;
+  bench.connect("a", 2);
+  bench.submit(bench.config());
+  bench.submit(bench.config());
+  REQUIRE(*bench.step(SetService{.agent = AgentId("a"), .slot = 1, .enabled = false}));
+  const auto kills = bench.sends<KillAllocation>();
+  REQUIRE(kills.size() == 1);
+  CHECK(bench.core().allocations().at(kills[0].allocation).parts[0].slots == std::vector<int>{1});
+  CHECK(code_of(bench.step(SetService{.agent = AgentId("a"), .slot = 2, .enabled = false})) == Code::kNotFound);
+  CHECK(code_of(bench.step(SetService{.agent = AgentId("b"), .enabled = false})) == Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace det::core
