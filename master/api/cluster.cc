@@ -2,6 +2,7 @@
 #include "master/api/cluster.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "master/api/convert.h"
@@ -9,20 +10,57 @@
 namespace det::api {
 
 grpc::ServerUnaryReactor* ClusterService::GetMaster(grpc::CallbackServerContext* call,
-                                                    const v1::GetMasterRequest*,
+                                                    const v1::GetMasterRequest* request,
                                                     v1::GetMasterResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/GetMaster", [this, response](const Caller&) -> Status {
-    const Settings& settings = context_.settings;
-    response->set_version(settings.version);
-    response->set_master_id(settings.master_id);
-    response->set_cluster_id(settings.cluster_id);
-    response->set_cluster_name(settings.cluster_name);
-    response->set_user_management_enabled(true);
-    return {};
-  });
+  return unary(context_, call, request, "/det.v1.ClusterService/GetMaster",
+               [this, response](const Caller&) -> Status {
+                 const Settings& settings = context_.settings;
+                 response->set_version(settings.version);
+                 response->set_master_id(settings.master_id);
+                 response->set_cluster_id(settings.cluster_id);
+                 response->set_cluster_name(settings.cluster_name);
+                 response->set_user_management_enabled(true);
+                 return {};
+               });
 }
 
-Result<std::vector<v1::Agent>> ClusterService::agents() const {
+namespace {
+
+void hide(v1::Container& container) {
+  container.clear_id();
+  container.clear_task_id();
+  container.clear_trial_id();
+}
+
+Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agent>& agents) {
+  if (!caller.grants.visible()) return {};
+  std::vector<std::string> trials;
+  for (const v1::Agent& agent : agents)
+    for (const auto& [id, container] : agent.containers())
+      trials.push_back(std::to_string(container.trial_id()));
+  TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, db::Placed::kTrial, trials));
+  std::set<std::string> visible;
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer) visible.insert(trials[i]);
+  for (v1::Agent& agent : agents) {
+    for (auto& [id, slot] : *agent.mutable_slots())
+      if (slot.has_container() && !visible.contains(std::to_string(slot.container().trial_id())))
+        hide(*slot.mutable_container());
+    google::protobuf::Map<std::string, v1::Container> shown;
+    int hidden = 0;
+    for (auto& [id, container] : *agent.mutable_containers()) {
+      const bool seen = visible.contains(std::to_string(container.trial_id()));
+      if (!seen) hide(container);
+      shown[seen ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
+    }
+    agent.mutable_containers()->swap(shown);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Agent>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) {
     for (const auto& [id, agent] : core.agents()) {
@@ -34,11 +72,12 @@ Result<std::vector<v1::Agent>> ClusterService::agents() const {
     }
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(hide_invisible(caller, context_.pool, *list));
   return std::move(*list);
 }
 
-Result<v1::Agent> ClusterService::agent(const std::string& id) const {
-  TRY_ASSIGN(std::vector<v1::Agent> all, agents());
+Result<v1::Agent> ClusterService::agent(const Caller& caller, const std::string& id) const {
+  TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
   for (v1::Agent& agent : all) {
     if (agent.id() == id) return std::move(agent);
   }
@@ -49,8 +88,9 @@ grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext*
                                                     const v1::GetAgentsRequest* request,
                                                     v1::GetAgentsResponse* response) {
   return unary(
-      context_, call, "/det.v1.ClusterService/GetAgents", [this, request, response](const Caller&) -> Status {
-        TRY_ASSIGN(std::vector<v1::Agent> all, agents());
+      context_, call, request, "/det.v1.ClusterService/GetAgents",
+      [this, request, response](const Caller& caller) -> Status {
+        TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
         const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
         const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
         db::Page<v1::Agent> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
@@ -69,9 +109,9 @@ grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* ClusterService::GetAgent(grpc::CallbackServerContext* call,
                                                    const v1::GetAgentRequest* request,
                                                    v1::GetAgentResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/GetAgent",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(*response->mutable_agent(), agent(request->agent_id()));
+  return unary(context_, call, request, "/det.v1.ClusterService/GetAgent",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(*response->mutable_agent(), agent(caller, request->agent_id()));
                  return {};
                });
 }
@@ -79,14 +119,15 @@ grpc::ServerUnaryReactor* ClusterService::GetAgent(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ClusterService::GetSlots(grpc::CallbackServerContext* call,
                                                    const v1::GetSlotsRequest* request,
                                                    v1::GetSlotsResponse* response) {
-  return unary(
-      context_, call, "/det.v1.ClusterService/GetSlots", [this, request, response](const Caller&) -> Status {
-        TRY_ASSIGN(v1::Agent found, agent(request->agent_id()));
-        for (auto& [id, slot] : *found.mutable_slots()) *response->add_slots() = std::move(slot);
-        std::sort(response->mutable_slots()->begin(), response->mutable_slots()->end(),
-                  [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
-        return {};
-      });
+  return unary(context_, call, request, "/det.v1.ClusterService/GetSlots",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(v1::Agent found, agent(caller, request->agent_id()));
+                 for (auto& [id, slot] : *found.mutable_slots()) *response->add_slots() = std::move(slot);
+                 std::sort(
+                     response->mutable_slots()->begin(), response->mutable_slots()->end(),
+                     [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
+                 return {};
+               });
 }
 
 }  // namespace det::api

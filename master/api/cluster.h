@@ -19,8 +19,9 @@ class ClusterService final : public v1::ClusterService::CallbackService {
                                      v1::GetSlotsResponse* response) override;
 
  private:
-  Result<std::vector<v1::Agent>> agents() const;
-  Result<v1::Agent> agent(const std::string& id) const;
+  /// What runs in workspaces that the caller may not see shows as taken slots, without a name.
+  Result<std::vector<v1::Agent>> agents(const Caller& caller) const;
+  Result<v1::Agent> agent(const Caller& caller, const std::string& id) const;
   const Context& context_;
 };
 
