@@ -19,7 +19,8 @@ grpc::ServerUnaryReactor* ClusterService::GetMaster(grpc::CallbackServerContext*
                  response->set_master_id(settings.master_id);
                  response->set_cluster_id(settings.cluster_id);
                  response->set_cluster_name(settings.cluster_name);
-                 response->set_user_management_enabled(true);
+                 response->set_rbac_enabled(true);
+    response->set_user_management_enabled(true);
                  return {};
                });
 }
