@@ -39,6 +39,12 @@ Command template_command();
 Command config_policies_command();
 Command preview_search_command();
 Command user_command();
+Command workspace_command();
+Command project_command();
+Command token_command();
+Command rbac_command();
+Command audit_command();
+Command dev_command();
 Command version_command();
 Command completion_command();
 

@@ -204,6 +204,7 @@ Command experiment_command() {
        steering({"pause"}, "Checkpoint, stop and free the slots.", &Stub::PauseExperiment, "Paused"),
        steering({"cancel"}, "Checkpoint and end.", &Stub::CancelExperiment, "Canceled"),
        steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed"),
+       {{"move"}, "File an experiment under another project.", declare_move},
        {{"extend"}, "Give a search more trials or time, also after its end.", declare_extend},
        {{"retry"}, "Run failed trials again from their checkpoints.", declare_retry}}};
 }

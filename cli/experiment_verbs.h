@@ -11,6 +11,7 @@ Action declare_list(CLI::App& app);
 Action declare_list_trials(CLI::App& app);
 Action declare_list_checkpoints(CLI::App& app);
 Action declare_simulate(CLI::App& app);
+Action declare_move(CLI::App& app);
 
 /// The required argument "ID".
 CLI::Option* add_id(CLI::App& app, int& id, const char* what);

@@ -1,13 +1,15 @@
-// Owns `det user`: logging in and out.
+// Owns `det user`: logging in and out, and the accounts of people.
 #include <cstdlib>
 #include <iostream>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/accounts.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/terminal.h"
 #include "det/v1/auth.grpc.pb.h"
+#include "det/v1/user.grpc.pb.h"
 
 namespace det::cli {
 namespace {
@@ -81,15 +83,167 @@ Action declare_whoami(CLI::App& app) {
   };
 }
 
+using Stub = v1::UserService::Stub;
+
+Action declare_list(CLI::App& app) {
+  auto output = std::make_shared<Output>();
+  auto all = std::make_shared<bool>(false);
+  app.add_flag("-a,--all", *all, "Also users who are not active.");
+  output->declare(app);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::GetUsersRequest request;
+    if (!*all) request.mutable_active()->set_value(true);
+    TRY_ASSIGN(const auto response, client->call(&Stub::GetUsers, request));
+    Table table{{"User ID", "Username", "Display Name", "Active", "Admin", "Last Login"}, {}};
+    for (const v1::User& each : response.users()) {
+      table.rows.push_back({std::to_string(each.id()), each.username(), each.display_name(),
+                            yes_or_no(each.active()), yes_or_no(each.admin()),
+                            time_text(each.last_auth_at(), each.has_last_auth_at())});
+    }
+    TRY(output->print(table, [&] { return list_to_json(response.users()); }));
+    return 0;
+  };
+}
+
+Action declare_create(CLI::App& app) {
+  struct Flags : LoginFlags {
+    std::string password, display_name;
+    bool admin = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("NAME", flags->name, "The new user's name.")->required();
+  app.add_flag("--admin", flags->admin, "Make the user a cluster admin.");
+  app.add_option("--password", flags->password,
+                 "The password; seen by others on this machine: better leave it out.");
+  app.add_option("--password-file", flags->password_file, "A file that holds the password.");
+  app.add_option("--display-name", flags->display_name, "What the user is called in the web UI.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::PostUserRequest request;
+    std::string password = flags->password;
+    if (password.empty() && flags->password_file.empty()) {
+      TRY_ASSIGN(password, ask_new_password(flags->name));
+    } else if (password.empty()) {
+      TRY_ASSIGN(password, read_password(*flags, flags->name));
+    }
+    request.set_password(password);
+    request.mutable_user()->set_username(flags->name);
+    request.mutable_user()->set_display_name(flags->display_name);
+    request.mutable_user()->set_admin(flags->admin);
+    request.mutable_user()->set_active(true);
+    TRY_ASSIGN(const auto response, client->call(&Stub::PostUser, request));
+    std::cout << "Created user " << printable(response.user().username()) << '\n';
+    return 0;
+  };
+}
+
+Result<v1::User> change(Client& client, const std::string& name, v1::PatchUser wanted) {
+  TRY_ASSIGN(const v1::User user, find_user(client, name));
+  v1::PatchUserRequest request;
+  request.set_user_id(user.id());
+  *request.mutable_user() = std::move(wanted);
+  TRY_ASSIGN(auto response, client.call(&Stub::PatchUser, request));
+  return std::move(*response.mutable_user());
+}
+
+Action declare_edit(CLI::App& app) {
+  struct Flags {
+    std::string name, username, display_name, active, admin;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("NAME", flags->name, "The user.")->required();
+  app.add_option("--username", flags->username, "A new name.");
+  auto* display =
+      app.add_option("--display-name", flags->display_name, "What the user is called in the web UI.");
+  app.add_option("--active", flags->active, "May the user log in: true or false.")
+      ->check(CLI::IsMember({"true", "false"}));
+  app.add_option("--admin", flags->admin, "Is the user a cluster admin: true or false.")
+      ->check(CLI::IsMember({"true", "false"}));
+  return [=](Session& session) -> Result<int> {
+    v1::PatchUser wanted;
+    if (!flags->username.empty()) wanted.mutable_username()->set_value(flags->username);
+    if (display->count() > 0) wanted.mutable_display_name()->set_value(flags->display_name);
+    if (!flags->active.empty()) wanted.mutable_active()->set_value(flags->active == "true");
+    if (!flags->admin.empty()) wanted.mutable_admin()->set_value(flags->admin == "true");
+    if (wanted.ByteSizeLong() == 0)
+      return fail(Code::kInvalidArgument, "nothing to change; see `det user edit --help`");
+    TRY_ASSIGN(Client * client, session.client());
+    TRY(change(*client, flags->name, std::move(wanted)));
+    std::cout << "Changed user " << printable(flags->name) << '\n';
+    return 0;
+  };
+}
+
+Action declare_change_password(CLI::App& app) {
+  auto flags = std::make_shared<LoginFlags>();
+  app.add_option("NAME", flags->name, "The user; whoever is logged in when not said.");
+  app.add_option("--password-file", flags->password_file, "A file that holds the new password.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    std::string name = flags->name;
+    if (name.empty()) {
+      TRY_ASSIGN(name, session.user_name());
+    }
+    std::string password;
+    if (flags->password_file.empty()) {
+      TRY_ASSIGN(password, ask_new_password(name));
+    } else {
+      TRY_ASSIGN(password, read_password(*flags, name));
+    }
+    v1::PatchUser wanted;
+    wanted.mutable_password()->set_value(password);
+    TRY(change(*client, name, std::move(wanted)));
+    std::cout << "Changed the password of user " << printable(name) << '\n';
+    return 0;
+  };
+}
+
+std::function<Action(CLI::App&)> declare_active(bool active) {
+  return [=](CLI::App& app) -> Action {
+    auto name = std::make_shared<std::string>();
+    app.add_option("NAME", *name, "The user.")->required();
+    return [=](Session& session) -> Result<int> {
+      TRY_ASSIGN(Client * client, session.client());
+      v1::PatchUser wanted;
+      wanted.mutable_active()->set_value(active);
+      TRY(change(*client, *name, std::move(wanted)));
+      std::cout << (active ? "Activated user " : "Deactivated user ") << printable(*name) << '\n';
+      return 0;
+    };
+  };
+}
+
+Action declare_rename(CLI::App& app) {
+  auto name = std::make_shared<std::string>(), to = std::make_shared<std::string>();
+  app.add_option("NAME", *name, "The user.")->required();
+  app.add_option("NEW_NAME", *to, "The new name.")->required();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::PatchUser wanted;
+    wanted.mutable_username()->set_value(*to);
+    TRY(change(*client, *name, std::move(wanted)));
+    std::cout << "Renamed user " << printable(*name) << " to " << printable(*to) << '\n';
+    return 0;
+  };
+}
+
 }  // namespace
 
 Command user_command() {
   return {{"user", "u"},
-          "Log in and out.",
+          "Log in and out; look after users.",
           {},
-          {{{"login"}, "Log in and keep the session.", declare_login},
+          {{{"list", "ls"}, "List users.", declare_list},
+           {{"login"}, "Log in and keep the session.", declare_login},
            {{"logout"}, "End the session and forget it.", declare_logout},
-           {{"whoami"}, "Show who is logged in.", declare_whoami}}};
+           {{"whoami"}, "Show who is logged in.", declare_whoami},
+           {{"create"}, "Make a user.", declare_create},
+           {{"edit"}, "Change a user.", declare_edit},
+           {{"change-password"}, "Change a password.", declare_change_password},
+           {{"rename"}, "Change a user's name.", declare_rename},
+           {{"activate"}, "Let a user log in again.", declare_active(true)},
+           {{"deactivate"}, "Keep a user out, at once.", declare_active(false)}}};
 }
 
 }  // namespace det::cli

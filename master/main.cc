@@ -183,7 +183,8 @@ class Master {
                   .workers = json_,
                   .serial = edge_,
                   .grpc = [this](UniqueFd fd) { server_.take(std::move(fd)); },
-                  .health = dump_json(health) + "\n"});
+                  .health = dump_json(health) + "\n",
+                  .rights = [this] { return server_.rights_generation(); }});
     serving_ = true;
   }
 
@@ -206,7 +207,8 @@ class Master {
   void tick() {
     if (!serving_) return;
     server_.tick();
-    if (++ticks_ % kTicksPerSecond == 0) site_->tick();
+    site_->tick();
+    ++ticks_;
     // Once an hour is plenty: what has expired is refused anyway.
     if (ticks_ % (3600 * kTicksPerSecond) == 0) {
       chores_.try_post([this] { (void)db::delete_expired_sessions(pool_); });

@@ -46,7 +46,7 @@ grpc::ServerUnaryReactor* AllocationService::GetTrialAllocations(grpc::CallbackS
     }
     return {};
   };
-  return unary(context_, call, "/det.v1.AllocationService/GetTrialAllocations", body);
+  return unary(context_, call, request, "/det.v1.AllocationService/GetTrialAllocations", body);
 }
 
 }  // namespace det::api

@@ -5,12 +5,26 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/db/audit.h"
 
 namespace det::api {
 namespace {
 
 /// One answer whatever was wrong: a stranger learns nothing about which names exist.
 auto refused() { return fail(Code::kUnauthenticated, "wrong user name or password"); }
+
+/// Refusals are told apart in the log alone. The throttle bounds how many rows strangers can cause.
+void note(db::Pool& pool, std::optional<UserId> user, const std::string& name, const std::string& address,
+          const char* outcome) {
+  log::info("audit",
+            {{"user", name}, {"action", "AuthService/Login"}, {"outcome", outcome}, {"address", address}});
+  const Status kept = db::add_audit(pool, {.user = user,
+                                           .username = name,
+                                           .action = "AuthService/Login",
+                                           .outcome = outcome,
+                                           .address = address});
+  if (!kept) log::error("the audit log was not written", {{"error", kept.error().message}});
+}
 
 }  // namespace
 
@@ -31,13 +45,13 @@ Status AuthService::login(const v1::LoginRequest& request, const Caller& caller,
   const bool right = verify_password(hash, form ? *form : decoy_hash());
   if (!right || !form || !user || !user->active) {
     throttle_.failed(name, address, mono_now());
-    log::warn("login refused", {{"user", name}, {"address", address}});
+    note(context_.pool, user ? std::optional(user->id) : std::nullopt, name, address, "Unauthenticated");
     return refused();
   }
   throttle_.succeeded(name, address);
   const std::string token = "det_u_" + random_token();
   TRY(db::create_session(context_.pool, user->id, token_hash(token), context_.settings.session_lifetime));
-  log::info("login", {{"user", user->name}, {"address", address}});
+  note(context_.pool, user->id, user->name, address, "OK");
   response->set_token(token);
   to_proto(*user, response->mutable_user());
   return {};
@@ -46,24 +60,45 @@ Status AuthService::login(const v1::LoginRequest& request, const Caller& caller,
 grpc::ServerUnaryReactor* AuthService::Login(grpc::CallbackServerContext* call,
                                              const v1::LoginRequest* request, v1::LoginResponse* response) {
   return unary(
-      context_, call, "/det.v1.AuthService/Login",
+      context_, call, request, "/det.v1.AuthService/Login",
       [this, request, response](const Caller& caller) { return login(*request, caller, response); },
       &context_.passwords);
 }
 
-grpc::ServerUnaryReactor* AuthService::Logout(grpc::CallbackServerContext* call, const v1::LogoutRequest*,
-                                              v1::LogoutResponse*) {
-  return unary(context_, call, "/det.v1.AuthService/Logout",
+grpc::ServerUnaryReactor* AuthService::Logout(grpc::CallbackServerContext* call,
+                                              const v1::LogoutRequest* request, v1::LogoutResponse*) {
+  return unary(context_, call, request, "/det.v1.AuthService/Logout",
                [this](const Caller& caller) { return db::delete_session(context_.pool, caller.token_hash); });
 }
 
 grpc::ServerUnaryReactor* AuthService::CurrentUser(grpc::CallbackServerContext* call,
-                                                   const v1::CurrentUserRequest*,
+                                                   const v1::CurrentUserRequest* request,
                                                    v1::CurrentUserResponse* response) {
-  return unary(context_, call, "/det.v1.AuthService/CurrentUser", [response](const Caller& caller) -> Status {
-    to_proto(caller.user, response->mutable_user());
+  return unary(context_, call, request, "/det.v1.AuthService/CurrentUser",
+               [response](const Caller& caller) -> Status {
+                 to_proto(caller.user, response->mutable_user());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* AuthService::VisibleExperiments(grpc::CallbackServerContext* call,
+                                                          const v1::VisibleExperimentsRequest* request,
+                                                          v1::VisibleExperimentsResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    if (!caller.grants.visible()) {
+      response->set_all(true);
+      return {};
+    }
+    std::vector<std::string> ids;
+    for (const std::int64_t id : request->ids()) ids.push_back(std::to_string(id));
+    TRY_ASSIGN(const auto workspaces, db::workspaces_of(context_.pool, db::Placed::kExperiment, ids));
+    for (int i = 0; i < request->ids_size(); ++i) {
+      const auto& workspace = workspaces[static_cast<std::size_t>(i)];
+      if (workspace && caller.grants.in(*workspace) >= db::Role::kViewer) response->add_ids(request->ids(i));
+    }
     return {};
-  });
+  };
+  return unary(context_, call, request, "/det.v1.AuthService/VisibleExperiments", body);
 }
 
 }  // namespace det::api

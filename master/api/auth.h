@@ -17,6 +17,9 @@ class AuthService final : public v1::AuthService::CallbackService {
   grpc::ServerUnaryReactor* CurrentUser(grpc::CallbackServerContext* call,
                                         const v1::CurrentUserRequest* request,
                                         v1::CurrentUserResponse* response) override;
+  grpc::ServerUnaryReactor* VisibleExperiments(grpc::CallbackServerContext* call,
+                                               const v1::VisibleExperimentsRequest* request,
+                                               v1::VisibleExperimentsResponse* response) override;
 
  private:
   Status login(const v1::LoginRequest& request, const Caller& caller, v1::LoginResponse* response);

@@ -1,90 +1,17 @@
-// Owns the table of requirements.
 #include "master/api/authorize.h"
 
-#include <google/protobuf/descriptor.h>
 #include <sodium.h>
 
-#include <map>
-
 #include "base/digest.h"
+#include "base/log.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "det/v1/agent.pb.h"
-#include "det/v1/allocation.pb.h"
-#include "det/v1/auth.pb.h"
-#include "det/v1/checkpoint.pb.h"
-#include "det/v1/cluster.pb.h"
-#include "det/v1/experiment.pb.h"
-#include "det/v1/explanation.pb.h"
-#include "det/v1/harness.pb.h"
-#include "det/v1/job.pb.h"
-#include "det/v1/log.pb.h"
-#include "det/v1/policy.pb.h"
-#include "det/v1/search.pb.h"
-#include "det/v1/template.pb.h"
-#include "det/v1/trial.pb.h"
+#include "master/db/audit.h"
 
 namespace det::api {
 namespace {
 
-using R = Requirement;
-
-const std::map<std::string_view, Requirement>& table() {
-  static const std::map<std::string_view, Requirement> requirements = {
-      {"/det.v1.AuthService/Login", R::kNobody},
-      {"/det.v1.AuthService/Logout", R::kUser},
-      {"/det.v1.AuthService/CurrentUser", R::kUser},
-      {"/det.v1.ClusterService/GetMaster", R::kNobody},
-      {"/det.v1.ClusterService/GetAgents", R::kUser},
-      {"/det.v1.ClusterService/GetAgent", R::kUser},
-      {"/det.v1.ClusterService/GetSlots", R::kUser},
-      {"/det.v1.ExperimentService/CreateExperiment", R::kUser},
-      {"/det.v1.ExperimentService/UploadExperiment", R::kUser},
-      {"/det.v1.ExperimentService/GetExperiments", R::kUser},
-      {"/det.v1.ExperimentService/GetExperiment", R::kUser},
-      {"/det.v1.ExperimentService/GetExperimentTrials", R::kUser},
-      {"/det.v1.ExperimentService/GetExperimentCheckpoints", R::kUser},
-      {"/det.v1.ExperimentService/GetModelDef", R::kUser},
-      {"/det.v1.ExperimentService/ActivateExperiment", R::kUser},
-      {"/det.v1.ExperimentService/PauseExperiment", R::kUser},
-      {"/det.v1.ExperimentService/CancelExperiment", R::kUser},
-      {"/det.v1.ExperimentService/KillExperiment", R::kUser},
-      {"/det.v1.ExperimentService/ExtendExperiment", R::kUser},
-      {"/det.v1.ExperimentService/RetryExperiment", R::kUser},
-      {"/det.v1.TrialService/GetTrial", R::kUser},
-      {"/det.v1.TrialService/GetTrialWorkloads", R::kUser},
-      {"/det.v1.TrialService/GetTrialCheckpoints", R::kUser},
-      {"/det.v1.TrialService/KillTrial", R::kUser},
-      {"/det.v1.TrialService/CompareTrials", R::kUser},
-      {"/det.v1.AllocationService/GetTrialAllocations", R::kUser},
-      {"/det.v1.SearchService/SearchExperiments", R::kUser},
-      {"/det.v1.CheckpointService/GetCheckpoint", R::kUser},
-      {"/det.v1.CheckpointService/DownloadCheckpoint", R::kUser},
-      {"/det.v1.LogService/TrialLogs", R::kUser},
-      {"/det.v1.TemplateService/GetTemplates", R::kUser},
-      {"/det.v1.TemplateService/GetTemplate", R::kUser},
-      {"/det.v1.TemplateService/PostTemplate", R::kUser},
-      {"/det.v1.TemplateService/PutTemplate", R::kUser},
-      {"/det.v1.TemplateService/DeleteTemplate", R::kUser},
-      {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", R::kUser},
-      {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies", R::kAdmin},
-      {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", R::kAdmin},
-      {"/det.v1.ClusterService/DisableAgent", R::kAdmin},
-      {"/det.v1.ClusterService/EnableAgent", R::kAdmin},
-      {"/det.v1.ClusterService/DisableSlot", R::kAdmin},
-      {"/det.v1.ClusterService/EnableSlot", R::kAdmin},
-      {"/det.v1.JobService/GetJobs", R::kUser},
-      {"/det.v1.JobService/GetJobQueueStats", R::kUser},
-      {"/det.v1.JobService/UpdateJobQueue", R::kUser},
-      {"/det.v1.ExplanationService/ExplainTrial", R::kUser},
-      {"/det.v1.ExplanationService/ExplainExperiment", R::kUser},
-      {"/det.v1.HarnessService/Session", R::kAllocation},
-      {"/det.v1.AgentService/Link", R::kLoopbackAgent},
-      {"/det.v1.AgentService/GetContext", R::kLoopbackAgent},
-      {"/det.v1.AgentService/ShipLogs", R::kLoopbackAgent},
-  };
-  return requirements;
-}
+constexpr std::size_t kMostObjects = 10'000;
 
 std::string metadata(const grpc::ServerContextBase& context, const char* key) {
   const auto& all = context.client_metadata();
@@ -98,13 +25,96 @@ std::string bearer(std::string_view header) {
   return std::string(trim(header.substr(kPrefix.size())));
 }
 
-}  // namespace
-
-std::optional<Requirement> requirement(std::string_view method) {
-  auto it = table().find(method);
-  if (it == table().end()) return std::nullopt;
-  return it->second;
+db::Role needed(Action action) {
+  switch (action) {
+    case Action::kView:
+      return db::Role::kViewer;
+    case Action::kEdit:
+      return db::Role::kEditor;
+    case Action::kManage:
+      return db::Role::kWorkspaceAdmin;
+    case Action::kAdminister:
+      break;
+  }
+  return db::Role::kClusterAdmin;
 }
+
+std::optional<db::Placed> placed(Target target) {
+  switch (target) {
+    case Target::kWorkspace:
+      return db::Placed::kWorkspace;
+    case Target::kProject:
+      return db::Placed::kProject;
+    case Target::kExperiment:
+      return db::Placed::kExperiment;
+    case Target::kTrial:
+      return db::Placed::kTrial;
+    case Target::kCheckpoint:
+      return db::Placed::kCheckpoint;
+    case Target::kTemplate:
+      return db::Placed::kTemplate;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// As the queries say it, so that a stranger cannot tell the two apart.
+tl::unexpected<Error> not_found(Target target, const std::string& id) {
+  const bool quoted = target == Target::kTemplate;
+  return fail(Code::kNotFound, std::string(target_name(target)) + " " +
+                                   (quoted ? "\"" + make_utf8(id) + "\"" : make_utf8(id)) + " not found");
+}
+
+tl::unexpected<Error> denied(const Caller& caller, Action action, Target target, const std::string& id) {
+  const std::string who = caller.limited ? "this access token" : "user " + caller.user.name;
+  const char* const role = action == Action::kEdit     ? "Editor"
+                           : action == Action::kManage ? "WorkspaceAdmin"
+                                                       : "ClusterAdmin";
+  return fail(Code::kPermissionDenied, who + " may look at " + std::string(target_name(target)) + " " +
+                                           make_utf8(id) + " but not do this; it needs the role " + role);
+}
+
+Status authorize_cluster(const Caller& caller, Action action) {
+  if (caller.grants.everywhere() >= needed(action)) return {};
+  return fail(Code::kPermissionDenied, "this is for admins; user " + caller.user.name + " is none");
+}
+
+/// A user's own account is the user's, but not an access token's that reaches less far.
+Status authorize_own(const Caller& caller, Action action, Target target, const std::string& id, bool own) {
+  if (caller.grants.everywhere() == db::Role::kClusterAdmin) return {};
+  if (!own && target == Target::kToken) return not_found(target, id);
+  if (!own) return denied(caller, Action::kAdminister, target, id);
+  if (caller.limited && action != Action::kView) return denied(caller, Action::kAdminister, target, id);
+  return {};
+}
+
+Status authorize_tokens(const Caller& caller, Action action, const std::vector<std::string>& ids,
+                        db::Pool& pool) {
+  db::TokenFilter filter{.user = caller.user.id, .ended = true};
+  TRY_ASSIGN(const auto own, db::list_tokens(pool, filter));
+  for (const std::string& id : ids) {
+    bool found = false;
+    for (const db::TokenRow& row : own.rows) found = found || std::to_string(row.id) == id;
+    TRY(authorize_own(caller, action, Target::kToken, id, found));
+  }
+  return {};
+}
+
+Result<Caller> identify(Credentials credentials, db::Pool& pool) {
+  Caller caller{.credentials = std::move(credentials)};
+  if (caller.credentials.user_token.empty()) return fail(Code::kUnauthenticated, "not logged in");
+  caller.token_hash = token_hash(caller.credentials.user_token);
+  auto session = db::find_session(pool, caller.token_hash);
+  if (!session && session.error().code == Code::kNotFound)
+    return fail(Code::kUnauthenticated, "the session has ended; log in again");
+  if (!session) return tl::unexpected(session.error());
+  caller.user = std::move(session->user);
+  caller.grants = std::move(session->grants);
+  caller.limited = session->limited;
+  return caller;
+}
+
+}  // namespace
 
 std::string peer_address(std::string_view peer) {
   if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return "";
@@ -136,40 +146,78 @@ Credentials read_credentials(const grpc::ServerContextBase& context) {
   return credentials;
 }
 
-Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool) {
-  const auto needed = requirement(method);
-  if (!needed) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
+Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
+                 db::Pool& pool) {
+  if (ids.size() > kMostObjects)
+    return fail(Code::kInvalidArgument, "at most " + std::to_string(kMostObjects) + " objects at once");
+  if (target == Target::kNothing || target == Target::kListed || target == Target::kInside) return {};
+  if (target == Target::kCluster) return authorize_cluster(caller, action);
+  if (target == Target::kToken) return authorize_tokens(caller, action, ids, pool);
+  if (target == Target::kUser) {
+    for (const std::string& id : ids)
+      TRY(authorize_own(caller, action, target, id, id == std::to_string(caller.user.id.value)));
+    return {};
+  }
+  const auto kind = placed(target);
+  if (!kind) return fail(Code::kPermissionDenied, "open to nobody");
+  if (caller.grants.everywhere() >= needed(action)) return {};
+  TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, *kind, ids));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const db::Role role = workspaces[i] ? caller.grants.in(*workspaces[i]) : db::Role::kNone;
+    if (role < db::Role::kViewer) return not_found(target, ids[i]);
+    if (role < needed(action)) return denied(caller, action, target, ids[i]);
+  }
+  return {};
+}
+
+Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool,
+                         const google::protobuf::Message* request) {
+  const Access* const entry = access(method);
+  if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
+  if (entry->who == Requirement::kUser) {
+    TRY_ASSIGN(Caller caller, identify(std::move(credentials), pool));
+    Status allowed;
+    for (const Rule& rule : entry->rules()) {
+      if (!allowed) break;
+      if (rule.target > Target::kCluster && !request)
+        allowed = fail(Code::kPermissionDenied, std::string(method) + " names no object");
+      else
+        allowed = authorize(
+            caller, rule.action, rule.target,
+            rule.target > Target::kCluster ? object_ids(rule, *request) : std::vector<std::string>(), pool);
+    }
+    if (allowed) return caller;
+    audit(pool, caller, method, request, allowed);
+    return tl::unexpected(allowed.error());
+  }
   Caller caller{.credentials = std::move(credentials)};
-  switch (*needed) {
-    case Requirement::kNobody:
-      return caller;
-    case Requirement::kAllocation:
-      if (caller.credentials.allocation_token.empty() && caller.credentials.user_token.empty()) {
-        return fail(Code::kUnauthenticated,
-                    "the allocation's token is missing (metadata x-allocation-token)");
-      }
-      return caller;
-    case Requirement::kLoopbackAgent:
-      if (!caller.credentials.loopback) {
-        return fail(Code::kPermissionDenied, "agents are accepted from this machine only");
-      }
-      return caller;
-    case Requirement::kUser:
-    case Requirement::kAdmin:
-      break;
+  if (entry->who == Requirement::kAllocation && caller.credentials.allocation_token.empty() &&
+      caller.credentials.user_token.empty()) {
+    return fail(Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)");
   }
-  if (caller.credentials.user_token.empty()) return fail(Code::kUnauthenticated, "not logged in");
-  caller.token_hash = token_hash(caller.credentials.user_token);
-  auto session = db::find_session(pool, caller.token_hash);
-  if (!session && session.error().code == Code::kNotFound) {
-    return fail(Code::kUnauthenticated, "the session has ended; log in again");
-  }
-  if (!session) return tl::unexpected(session.error());
-  caller.user = std::move(session->user);
-  if (*needed == Requirement::kAdmin && !caller.user.admin) {
-    return fail(Code::kPermissionDenied, "this is for admins; user " + caller.user.name + " is none");
-  }
+  if (entry->who == Requirement::kLoopbackAgent && !caller.credentials.loopback)
+    return fail(Code::kPermissionDenied, "agents are accepted from this machine only");
   return caller;
+}
+
+void audit(db::Pool& pool, const Caller& caller, std::string_view method,
+           const google::protobuf::Message* request, const Status& outcome) {
+  const Access* const entry = access(method);
+  if (!entry || !is_change(*entry)) return;
+  constexpr std::string_view kPackage = "/det.v1.";
+  db::AuditRow row{.username = caller.user.name,
+                   .action = std::string(method.substr(method.starts_with(kPackage) ? kPackage.size() : 0)),
+                   .object = request ? object_text(*entry, *request) : "",
+                   .outcome = outcome ? "OK" : std::string(code_name(outcome.error().code)),
+                   .address = caller.credentials.address};
+  if (caller.user.id.value != 0) row.user = caller.user.id;
+  log::info("audit", {{"user", row.username},
+                      {"action", row.action},
+                      {"object", row.object},
+                      {"outcome", row.outcome},
+                      {"address", row.address}});
+  if (auto kept = db::add_audit(pool, row); !kept)
+    log::error("the audit log was not written", {{"action", row.action}, {"error", kept.error().message}});
 }
 
 std::string token_hash(std::string_view token) { return sha256_hex(token); }
@@ -182,25 +230,6 @@ std::string allocation_token(std::string_view secret, const AllocationId& id) {
   std::string mac(crypto_auth_hmacsha256_BYTES, '\0');
   crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(mac.data()));
   return to_base64url(mac);
-}
-
-std::vector<const google::protobuf::ServiceDescriptor*> services() {
-  return {
-      v1::LoginRequest::descriptor()->file()->service(0),
-      v1::GetMasterRequest::descriptor()->file()->service(0),
-      v1::CreateExperimentRequest::descriptor()->file()->service(0),
-      v1::GetTrialRequest::descriptor()->file()->service(0),
-      v1::GetTrialAllocationsRequest::descriptor()->file()->service(0),
-      v1::SearchExperimentsRequest::descriptor()->file()->service(0),
-      v1::GetCheckpointRequest::descriptor()->file()->service(0),
-      v1::TrialLogsRequest::descriptor()->file()->service(0),
-      v1::GetTemplatesRequest::descriptor()->file()->service(0),
-      v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
-      v1::GetJobsRequest::descriptor()->file()->service(0),
-      v1::ExplainTrialRequest::descriptor()->file()->service(0),
-      v1::HarnessMessage::descriptor()->file()->service(0),
-      v1::AgentMessage::descriptor()->file()->service(0),
-  };
 }
 
 }  // namespace det::api

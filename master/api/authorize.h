@@ -1,5 +1,5 @@
-// Owns who may call what: one table, one function, default deny. A test walks the descriptors and fails on a
-// method without an entry.
+// Owns who may call what: credentials become a caller, the caller and the request's objects a yes or a no;
+// what is not allowed is refused. The table is access.h's.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -11,25 +11,10 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "master/api/access.h"
 #include "master/db/accounts.h"
 
-namespace google::protobuf {
-class ServiceDescriptor;
-}
-
 namespace det::api {
-
-enum class Requirement {
-  kNobody,      ///< anyone who can connect
-  kUser,        ///< a valid session
-  kAdmin,       ///< a valid session of an admin
-  kAllocation,  ///< the token of the allocation the call names, or of its trial's owner when that runs outside the
-                ///< cluster (both checked where the ids are known)
-  kLoopbackAgent,  ///< an agent on this machine (join tokens come with remote agents)
-};
-
-/// `method` is "/det.v1.AuthService/Login". Nothing for a method that is not in the table: it is refused.
-std::optional<Requirement> requirement(std::string_view method);
 
 /// What a call brought with it.
 struct Credentials {
@@ -45,20 +30,34 @@ std::string peer_address(std::string_view peer);
 bool is_loopback(std::string_view address);
 
 struct Caller {
-  db::User user;           ///< of kUser and kAdmin
+  db::User user;           ///< of kUser
+  db::Grants grants;       ///< likewise
+  bool limited = false;    ///< it came with an access token that reaches less far than its user
   std::string token_hash;  ///< likewise: names the session
   Credentials credentials;
 };
-/// kUnauthenticated without valid credentials, kPermissionDenied for an agent from elsewhere, for a user who
-/// is no admin, or an unknown method. Asks the database for kUser and kAdmin.
-Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool);
+
+/// May the caller do `action` to each of `ids`? kNotFound for what does not exist or may not be seen, in the
+/// same words; kPermissionDenied for what may be seen but not so treated. Asks the database only when the
+/// caller's roles differ between workspaces.
+Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
+                 db::Pool& pool);
+
+/// The whole way of a call: who is it, and do the method's rules allow it on the objects that `request` names
+/// (null for a stream whose request is not known yet: then only methods without such rules pass)?
+/// kUnauthenticated without valid credentials, kPermissionDenied for an agent from elsewhere or an unknown
+/// method, and what the rules say.
+Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool,
+                         const google::protobuf::Message* request = nullptr);
+
+/// Notes in the audit log (the table and the master's log) how a change came out, when the method is one. Not
+/// for callers that are nobody: strangers must not fill tables.
+void audit(db::Pool& pool, const Caller& caller, std::string_view method,
+           const google::protobuf::Message* request, const Status& outcome);
 
 /// What the database keeps of a session token.
 std::string token_hash(std::string_view token);
 /// base64url(HMAC-SHA256(cluster secret, allocation id)).
 std::string allocation_token(std::string_view secret, const AllocationId& id);
-
-/// Every service that the server offers, by descriptor.
-std::vector<const google::protobuf::ServiceDescriptor*> services();
 
 }  // namespace det::api

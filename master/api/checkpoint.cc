@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 
@@ -15,6 +16,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/secrets.h"
 #include "master/api/trial.h"
 
 namespace det::api {
@@ -94,9 +96,9 @@ Status pack_file(archive* writer, int directory, const std::string& path) {
 /// Runs on a download worker, which waits for the client: few at a time, bounded memory.
 class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse> {
  public:
-  Download(const Context& context, Credentials credentials, std::string uuid)
-      : context_(context), credentials_(std::move(credentials)), uuid_(std::move(uuid)) {
-    if (!context_.downloads.try_post([this] { Finish(to_grpc(run())); })) {
+  Download(const Context& context, Credentials credentials, v1::DownloadCheckpointRequest request)
+      : context_(context), credentials_(std::move(credentials)), request_(std::move(request)) {
+    if (!context_.downloads.try_post([this] { Finish(to_grpc(watched())); })) {
       Finish(to_grpc(Error{Code::kUnavailable, "too many downloads at once; try again in a moment", {}}));
     }
   }
@@ -104,9 +106,22 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
   void OnDone() override { delete this; }
 
  private:
+  /// A reader that is put out gets no further piece.
+  Status watched() {
+    constexpr const char* kMethod = "/det.v1.CheckpointService/DownloadCheckpoint";
+    TRY(authorize(kMethod, credentials_, context_.pool, &request_));
+    const auto id = context_.streams->open(kMethod, credentials_,
+                                           std::make_shared<const v1::DownloadCheckpointRequest>(request_),
+                                           [cut = cut_](const Error&) { *cut = true; });
+    Status done = run();
+    context_.streams->close(id);
+    if (*cut_) return fail(Code::kUnauthenticated, "the right to read this has ended; log in again");
+    return done;
+  }
+
   Status run() {
-    TRY(authorize("/det.v1.CheckpointService/DownloadCheckpoint", credentials_, context_.pool));
-    TRY_ASSIGN(const db::CheckpointRow row, db::get_checkpoint(context_.pool, CheckpointId(uuid_)));
+    const CheckpointId uuid(request_.checkpoint_uuid());
+    TRY_ASSIGN(const db::CheckpointRow row, db::get_checkpoint(context_.pool, uuid));
     TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
     const std::string root = storage_root(experiment.config);
     if (root.empty()) return fail(Code::kFailedPrecondition, "the checkpoint's storage is not known");
@@ -118,6 +133,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
     }
     std::sort(paths.begin(), paths.end());
     return pack_files(checkpoint.storage_path(), paths, [this](std::string piece) {
+      if (*cut_) return false;
       written_ = {};
       response_.set_chunk(std::move(piece));
       auto written = written_.get_future();
@@ -128,7 +144,8 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
 
   const Context& context_;
   const Credentials credentials_;
-  const std::string uuid_;
+  const v1::DownloadCheckpointRequest request_;
+  const std::shared_ptr<std::atomic<bool>> cut_ = std::make_shared<std::atomic<bool>>(false);
   v1::DownloadCheckpointResponse response_;
   std::promise<bool> written_;
 };
@@ -163,14 +180,14 @@ Status pack_files(const std::string& directory, const std::vector<std::string>& 
 grpc::ServerUnaryReactor* CheckpointService::GetCheckpoint(grpc::CallbackServerContext* call,
                                                            const v1::GetCheckpointRequest* request,
                                                            v1::GetCheckpointResponse* response) {
-  return unary(context_, call, "/det.v1.CheckpointService/GetCheckpoint",
+  return unary(context_, call, request, "/det.v1.CheckpointService/GetCheckpoint",
                [this, request, response](const Caller&) -> Status {
                  TRY_ASSIGN(const db::CheckpointRow row,
                             db::get_checkpoint(context_.pool, CheckpointId(request->checkpoint_uuid())));
                  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
                  to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
                  json_to_struct(
-                     experiment.config,
+                     masked_json(experiment.config),
                      response->mutable_checkpoint()->mutable_training()->mutable_experiment_config());
                  return {};
                });
@@ -178,7 +195,7 @@ grpc::ServerUnaryReactor* CheckpointService::GetCheckpoint(grpc::CallbackServerC
 
 grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* CheckpointService::DownloadCheckpoint(
     grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request) {
-  return new Download(context_, read_credentials(*call), request->checkpoint_uuid());
+  return new Download(context_, read_credentials(*call), *request);
 }
 
 }  // namespace det::api

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "base/text.h"
 #include "master/api/convert.h"
@@ -10,20 +11,58 @@
 namespace det::api {
 
 grpc::ServerUnaryReactor* ClusterService::GetMaster(grpc::CallbackServerContext* call,
-                                                    const v1::GetMasterRequest*,
+                                                    const v1::GetMasterRequest* request,
                                                     v1::GetMasterResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/GetMaster", [this, response](const Caller&) -> Status {
-    const Settings& settings = context_.settings;
-    response->set_version(settings.version);
-    response->set_master_id(settings.master_id);
-    response->set_cluster_id(settings.cluster_id);
-    response->set_cluster_name(settings.cluster_name);
+  return unary(context_, call, request, "/det.v1.ClusterService/GetMaster",
+               [this, response](const Caller&) -> Status {
+                 const Settings& settings = context_.settings;
+                 response->set_version(settings.version);
+                 response->set_master_id(settings.master_id);
+                 response->set_cluster_id(settings.cluster_id);
+                 response->set_cluster_name(settings.cluster_name);
+                 response->set_rbac_enabled(true);
     response->set_user_management_enabled(true);
-    return {};
-  });
+                 return {};
+               });
 }
 
-Result<std::vector<v1::Agent>> ClusterService::agents() const {
+namespace {
+
+void hide(v1::Container& container) {
+  container.clear_id();
+  container.clear_task_id();
+  container.clear_trial_id();
+}
+
+Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agent>& agents) {
+  if (!caller.grants.visible()) return {};
+  std::vector<std::string> trials;
+  for (const v1::Agent& agent : agents)
+    for (const auto& [id, container] : agent.containers())
+      trials.push_back(std::to_string(container.trial_id()));
+  TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, db::Placed::kTrial, trials));
+  std::set<std::string> visible;
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer) visible.insert(trials[i]);
+  for (v1::Agent& agent : agents) {
+    for (auto& [id, slot] : *agent.mutable_slots())
+      if (slot.has_container() && !visible.contains(std::to_string(slot.container().trial_id())))
+        hide(*slot.mutable_container());
+    google::protobuf::Map<std::string, v1::Container> shown;
+    int hidden = 0;
+    for (auto& [id, container] : *agent.mutable_containers()) {
+      const bool seen = visible.contains(std::to_string(container.trial_id()));
+      if (!seen) hide(container);
+      shown[seen ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
+    }
+    agent.mutable_containers()->swap(shown);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Agent>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) {
     for (const auto& [id, agent] : core.agents()) {
@@ -38,11 +77,12 @@ Result<std::vector<v1::Agent>> ClusterService::agents() const {
     }
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(hide_invisible(caller, context_.pool, *list));
   return std::move(*list);
 }
 
-Result<v1::Agent> ClusterService::agent(const std::string& id) const {
-  TRY_ASSIGN(std::vector<v1::Agent> all, agents());
+Result<v1::Agent> ClusterService::agent(const Caller& caller, const std::string& id) const {
+  TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
   for (v1::Agent& agent : all) {
     if (agent.id() == id) return std::move(agent);
   }
@@ -53,8 +93,9 @@ grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext*
                                                     const v1::GetAgentsRequest* request,
                                                     v1::GetAgentsResponse* response) {
   return unary(
-      context_, call, "/det.v1.ClusterService/GetAgents", [this, request, response](const Caller&) -> Status {
-        TRY_ASSIGN(std::vector<v1::Agent> all, agents());
+      context_, call, request, "/det.v1.ClusterService/GetAgents",
+      [this, request, response](const Caller& caller) -> Status {
+        TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
         const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
         const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
         db::Page<v1::Agent> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
@@ -73,9 +114,9 @@ grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* ClusterService::GetAgent(grpc::CallbackServerContext* call,
                                                    const v1::GetAgentRequest* request,
                                                    v1::GetAgentResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/GetAgent",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(*response->mutable_agent(), agent(request->agent_id()));
+  return unary(context_, call, request, "/det.v1.ClusterService/GetAgent",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(*response->mutable_agent(), agent(caller, request->agent_id()));
                  return {};
                });
 }
@@ -83,14 +124,15 @@ grpc::ServerUnaryReactor* ClusterService::GetAgent(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ClusterService::GetSlots(grpc::CallbackServerContext* call,
                                                    const v1::GetSlotsRequest* request,
                                                    v1::GetSlotsResponse* response) {
-  return unary(
-      context_, call, "/det.v1.ClusterService/GetSlots", [this, request, response](const Caller&) -> Status {
-        TRY_ASSIGN(v1::Agent found, agent(request->agent_id()));
-        for (auto& [id, slot] : *found.mutable_slots()) *response->add_slots() = std::move(slot);
-        std::sort(response->mutable_slots()->begin(), response->mutable_slots()->end(),
-                  [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
-        return {};
-      });
+  return unary(context_, call, request, "/det.v1.ClusterService/GetSlots",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(v1::Agent found, agent(caller, request->agent_id()));
+                 for (auto& [id, slot] : *found.mutable_slots()) *response->add_slots() = std::move(slot);
+                 std::sort(
+                     response->mutable_slots()->begin(), response->mutable_slots()->end(),
+                     [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
+                 return {};
+               });
 }
 
 Status ClusterService::set_service(const std::string& agent, const std::string& slot, bool enabled, bool drain) const {
@@ -108,8 +150,8 @@ Status ClusterService::set_service(const std::string& agent, const std::string& 
   return {};
 }
 
-Result<v1::Slot> ClusterService::slot(const std::string& agent_id, const std::string& id) const {
-  TRY_ASSIGN(v1::Agent found, agent(agent_id));
+Result<v1::Slot> ClusterService::slot(const Caller& caller, const std::string& agent_id, const std::string& id) const {
+  TRY_ASSIGN(v1::Agent found, agent(caller, agent_id));
   auto it = found.slots().find(id);
   if (it == found.slots().end()) return fail(Code::kNotFound, "agent " + make_utf8(agent_id) + " has no slot " + make_utf8(id));
   return it->second;
@@ -118,10 +160,10 @@ Result<v1::Slot> ClusterService::slot(const std::string& agent_id, const std::st
 grpc::ServerUnaryReactor* ClusterService::DisableAgent(grpc::CallbackServerContext* call,
                                                        const v1::DisableAgentRequest* request,
                                                        v1::DisableAgentResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/DisableAgent",
-               [this, request, response](const Caller&) -> Status {
+  return unary(context_, call, request, "/det.v1.ClusterService/DisableAgent",
+               [this, request, response](const Caller& caller) -> Status {
                  TRY(set_service(request->agent_id(), "", false, request->drain()));
-                 TRY_ASSIGN(*response->mutable_agent(), agent(request->agent_id()));
+                 TRY_ASSIGN(*response->mutable_agent(), agent(caller, request->agent_id()));
                  return {};
                });
 }
@@ -129,10 +171,10 @@ grpc::ServerUnaryReactor* ClusterService::DisableAgent(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* ClusterService::EnableAgent(grpc::CallbackServerContext* call,
                                                       const v1::EnableAgentRequest* request,
                                                       v1::EnableAgentResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/EnableAgent",
-               [this, request, response](const Caller&) -> Status {
+  return unary(context_, call, request, "/det.v1.ClusterService/EnableAgent",
+               [this, request, response](const Caller& caller) -> Status {
                  TRY(set_service(request->agent_id(), "", true, false));
-                 TRY_ASSIGN(*response->mutable_agent(), agent(request->agent_id()));
+                 TRY_ASSIGN(*response->mutable_agent(), agent(caller, request->agent_id()));
                  return {};
                });
 }
@@ -140,11 +182,11 @@ grpc::ServerUnaryReactor* ClusterService::EnableAgent(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* ClusterService::DisableSlot(grpc::CallbackServerContext* call,
                                                       const v1::DisableSlotRequest* request,
                                                       v1::DisableSlotResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/DisableSlot",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const v1::Slot known, slot(request->agent_id(), request->slot_id()));
+  return unary(context_, call, request, "/det.v1.ClusterService/DisableSlot",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(const v1::Slot known, slot(caller, request->agent_id(), request->slot_id()));
                  TRY(set_service(request->agent_id(), known.id(), false, request->drain()));
-                 TRY_ASSIGN(*response->mutable_slot(), slot(request->agent_id(), request->slot_id()));
+                 TRY_ASSIGN(*response->mutable_slot(), slot(caller, request->agent_id(), request->slot_id()));
                  return {};
                });
 }
@@ -152,11 +194,11 @@ grpc::ServerUnaryReactor* ClusterService::DisableSlot(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* ClusterService::EnableSlot(grpc::CallbackServerContext* call,
                                                      const v1::EnableSlotRequest* request,
                                                      v1::EnableSlotResponse* response) {
-  return unary(context_, call, "/det.v1.ClusterService/EnableSlot",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const v1::Slot known, slot(request->agent_id(), request->slot_id()));
+  return unary(context_, call, request, "/det.v1.ClusterService/EnableSlot",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(const v1::Slot known, slot(caller, request->agent_id(), request->slot_id()));
                  TRY(set_service(request->agent_id(), known.id(), true, false));
-                 TRY_ASSIGN(*response->mutable_slot(), slot(request->agent_id(), request->slot_id()));
+                 TRY_ASSIGN(*response->mutable_slot(), slot(caller, request->agent_id(), request->slot_id()));
                  return {};
                });
 }

@@ -28,9 +28,10 @@ class ClusterService final : public v1::ClusterService::CallbackService {
 
  private:
   Status set_service(const std::string& agent, const std::string& slot, bool enabled, bool drain) const;
-  Result<v1::Slot> slot(const std::string& agent, const std::string& id) const;
-  Result<std::vector<v1::Agent>> agents() const;
-  Result<v1::Agent> agent(const std::string& id) const;
+  Result<v1::Slot> slot(const Caller& caller, const std::string& agent, const std::string& id) const;
+  /// What runs in workspaces that the caller may not see shows as taken slots, without a name.
+  Result<std::vector<v1::Agent>> agents(const Caller& caller) const;
+  Result<v1::Agent> agent(const Caller& caller, const std::string& id) const;
   const Context& context_;
 };
 

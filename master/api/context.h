@@ -1,12 +1,14 @@
 // Owns what the services share: references to the parts they translate for, and the settings they speak of.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "master/api/streams.h"
 #include "master/db/bulk.h"
 #include "master/db/pool.h"
 #include "master/loop/hub.h"
@@ -19,9 +21,9 @@ struct Settings {
   std::string version;
   std::string cluster_id;
   std::string cluster_name;
-  std::string cluster_secret;  ///< signs allocation tokens; never leaves the process
-  std::string master_id;       ///< uuid of this process
-  Json checkpoint_storage;     ///< default of experiments that name none
+  std::string cluster_secret;    ///< signs allocation tokens; never leaves the process
+  std::string master_id;         ///< uuid of this process
+  Json checkpoint_storage;       ///< default of experiments that name none
   Json task_container_defaults;  ///< likewise of what they run in, in the form of their configuration
   bool launch_error = true;      ///< refuse what no agent could ever run
   std::vector<std::string> allowed_host_paths;  ///< that experiments may mount; empty: any
@@ -44,6 +46,7 @@ struct Context {
   loop::Workers& passwords;  ///< one thread: hashing, throttling
   loop::Workers& edge;       ///< one thread: state of agent links, harness sessions and followers
   loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
+  std::shared_ptr<Streams> streams = std::make_shared<Streams>();  ///< ticked by the server
 };
 
 }  // namespace det::api

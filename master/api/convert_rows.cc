@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/secrets.h"
 
 namespace det::api {
 namespace {
@@ -53,8 +54,8 @@ void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
 void to_proto(const db::ExperimentDetail& row, v1::Experiment* out) {
   to_proto(static_cast<const db::ExperimentRow&>(row), out);
   for (const TrialId trial : row.trials) out->add_trial_ids(static_cast<int>(trial.value));
-  json_to_struct(row.config, out->mutable_config());
-  out->set_original_config(row.original_config);
+  json_to_struct(masked_json(row.config), out->mutable_config());
+  out->set_original_config(masked_yaml(row.original_config));
   auto it = out->config().fields().find("hyperparameters");
   if (it != out->config().fields().end()) *out->mutable_hyperparameters() = it->second.struct_value();
   out->set_model_definition_size(static_cast<int>(row.model_definition_size));

@@ -11,8 +11,10 @@
 #include "master/api/experiment.h"
 #include "master/api/facts.h"
 #include "master/api/policy.h"
+#include "master/api/secrets.h"
 #include "master/db/queries_config.h"
 #include "master/db/queries_model.h"
+#include "master/db/queries_workspace.h"
 #include "master/expconf/entrypoint.h"
 #include "master/expconf/parse.h"
 
@@ -21,6 +23,7 @@ namespace {
 
 constexpr int kTarDirectory = '5';
 constexpr std::size_t kChunkBytes = 1 << 20;
+constexpr const char* kUpload = "/det.v1.ExperimentService/UploadExperiment";
 
 Result<std::vector<ArchiveItem>> items_of(const std::vector<ArchiveEntry>& entries) {
   std::vector<ArchiveItem> items;
@@ -70,11 +73,12 @@ std::vector<std::string> paths_of(const ContextArchive& context) {
   return paths;
 }
 
-Result<expconf::Document> template_of(const Context& context, const std::string& name) {
+Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name) {
   auto found = db::get_template(context.pool, name);
-  if (found) return expconf::Document{"template \"" + name + "\"", std::move(found->text)};
-  if (found.error().code != Code::kNotFound) return tl::unexpected(found.error());
-  TRY_ASSIGN(const auto all, db::list_templates(context.pool, "", {}));
+  if (found && caller.grants.in(found->workspace) >= db::Role::kViewer)
+    return expconf::Document{"template \"" + name + "\"", std::move(found->text)};
+  if (!found && found.error().code != Code::kNotFound) return tl::unexpected(found.error());
+  TRY_ASSIGN(const auto all, db::list_templates(context.pool, {.visible = caller.grants.visible()}));
   std::vector<std::string> names;
   for (const db::TemplateRow& row : all.rows) names.push_back(row.name);
   return fail(
@@ -84,7 +88,8 @@ Result<expconf::Document> template_of(const Context& context, const std::string&
                .file = "command line"}});
 }
 
-Result<expconf::Parsed> parse_config(const Context& context, const v1::CreateExperimentRequest& request) {
+Result<expconf::Parsed> parse_config(const Context& context, const Caller& caller,
+                                     const v1::CreateExperimentRequest& request) {
   const std::string file =
       request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
   expconf::Defaults defaults;
@@ -95,23 +100,54 @@ Result<expconf::Parsed> parse_config(const Context& context, const v1::CreateExp
   TRY_ASSIGN(std::string policies, db::get_config_policies(context.pool, kExperimentWorkload));
   if (!policies.empty()) defaults.policies = expconf::Document{"config policy", std::move(policies)};
   if (!request.template_().empty()) {
-    TRY_ASSIGN(defaults.template_, template_of(context, request.template_()));
+    TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_()));
   }
-  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context));
+  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller));
   if (request.unmanaged()) facts.pools.clear();  // it takes no slots of ours
   return expconf::parse(request.config(), file, defaults, {}, &facts);
 }
 
-Status check_request(const Context& context, const v1::CreateExperimentRequest& request) {
-  // One project exists until projects have their issue.
-  if (request.project_id() != 0 && request.project_id() != 1) {
-    return fail(Code::kNotFound, "project " + std::to_string(request.project_id()) + " not found");
+/// Where the experiment goes: the request's project, else the configuration's, else the default one.
+Result<std::int64_t> project_of(const Context& context, const Caller& caller,
+                                const v1::CreateExperimentRequest& request, const Json& config) {
+  const auto text = [&](const char* key) {
+    return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
+  };
+  std::int64_t project = request.project_id() == 0 ? db::kDefaultProject : request.project_id();
+  if (request.project_id() == 0 && !text("workspace").empty() && !text("project").empty()) {
+    TRY_ASSIGN(project,
+               db::find_project(context.pool, text("workspace"), text("project"), caller.grants.visible()));
   }
+  TRY(authorize(caller, Action::kEdit, Target::kProject, {std::to_string(project)}, context.pool));
+  TRY_ASSIGN(const auto row, db::get_project(context.pool, project));
+  if (row.archived)
+    return fail(Code::kFailedPrecondition, "project " + row.name + " is archived; unarchive it first");
+  return project;
+}
+
+/// An experiment of the same request id was made by the caller, or is nobody's business.
+Result<std::optional<ExperimentId>> made_already(const Context& context, const Caller& caller,
+                                                 const std::string& request_id) {
+  if (request_id.empty()) return std::optional<ExperimentId>();
+  TRY_ASSIGN(const auto known, db::find_experiment(context.pool, RequestId(request_id)));
+  if (!known) return known;
+  const auto seen =
+      authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(known->value)}, context.pool);
+  if (!seen) return fail(Code::kAlreadyExists, "request_id: used by another experiment; choose another");
+  return known;
+}
+
+Status check_request(const Context& context, const Caller& caller,
+                     const v1::CreateExperimentRequest& request) {
   if (request.request_id().size() > 128 || has_control_characters(request.request_id()) ||
       find_bad_utf8(request.request_id())) {
     return fail(Code::kInvalidArgument, "request_id: at most 128 bytes, no control characters");
   }
-  if (request.parent_id() != 0) TRY(db::get_experiment(context.pool, ExperimentId(request.parent_id())));
+  if (request.parent_id() != 0) {
+    TRY(authorize(caller, Action::kView, Target::kExperiment, {std::to_string(request.parent_id())},
+                  context.pool));
+    TRY(db::get_experiment(context.pool, ExperimentId(request.parent_id())));
+  }
   return {};
 }
 
@@ -147,18 +183,19 @@ std::string random_name() {
 Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response) {
-  TRY(check_request(context, request));
-  if (!request.request_id().empty()) {
-    TRY_ASSIGN(const auto known, db::find_experiment(context.pool, RequestId(request.request_id())));
-    if (known) return answer(context, *known, response);
-  }
-  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, request));
+  TRY(check_request(context, caller, request));
+  TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
+  if (known) return answer(context, *known, response);
+  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request));
+  TRY_ASSIGN(const std::int64_t project, project_of(context, caller, request, parsed.config.resolved));
   TRY_ASSIGN(const ContextArchive files, context_of(request, std::move(archive)));
   if (!request.unmanaged())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
   if (request.validate_only()) {
-    to_struct(parsed.config.resolved, response->mutable_config());
+    Json shown = parsed.config.resolved;
+    mask_secrets(shown);
+    to_struct(shown, response->mutable_config());
     return {};
   }
   std::string digest;
@@ -168,6 +205,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   core::SubmitExperiment submit{
       .request_id = RequestId(request.request_id().empty() ? uuid4() : request.request_id()),
       .owner = caller.user.id,
+      .project = project,
       .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
       .original_config = request.config(),
       .model_definition = std::move(digest),
@@ -181,7 +219,7 @@ Status create_experiment(const Context& context, const Caller& caller,
 grpc::ServerUnaryReactor* ExperimentService::CreateExperiment(grpc::CallbackServerContext* call,
                                                               const v1::CreateExperimentRequest* request,
                                                               v1::CreateExperimentResponse* response) {
-  return unary(context_, call, "/det.v1.ExperimentService/CreateExperiment",
+  return unary(context_, call, request, "/det.v1.ExperimentService/CreateExperiment",
                [this, request, response](const Caller& caller) {
                  return create_experiment(context_, caller, *request, std::nullopt, response);
                });
@@ -195,7 +233,7 @@ class Upload : public grpc::ServerReadReactor<v1::UploadExperimentRequest> {
   Upload(const Context& context, grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response)
       : context_(context), call_(call), credentials_(read_credentials(*call)), response_(response) {
     const bool taken = context_.workers.try_post([this] {
-      auto caller = authorize("/det.v1.ExperimentService/UploadExperiment", credentials_, context_.pool);
+      auto caller = authorize(kUpload, credentials_, context_.pool);
       if (!caller) return Finish(to_grpc(caller.error()));
       caller_ = std::move(*caller);
       StartRead(&part_);
@@ -243,7 +281,9 @@ class Upload : public grpc::ServerReadReactor<v1::UploadExperimentRequest> {
       if (call_->IsCancelled()) return Finish(grpc::Status::CANCELLED);
       std::optional<std::string> archive;
       if (!archive_.empty()) archive = std::move(archive_);
-      Finish(to_grpc(create_experiment(context_, caller_, *request_, std::move(archive), response_)));
+      const Status done = create_experiment(context_, caller_, *request_, std::move(archive), response_);
+      audit(context_.pool, caller_, kUpload, nullptr, done);
+      Finish(to_grpc(done));
     });
     if (!taken) Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
   }

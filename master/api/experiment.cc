@@ -59,9 +59,10 @@ db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
 grpc::ServerUnaryReactor* ExperimentService::GetExperiments(grpc::CallbackServerContext* call,
                                                             const v1::GetExperimentsRequest* request,
                                                             v1::GetExperimentsResponse* response) {
-  return unary(context_, call, "/det.v1.ExperimentService/GetExperiments",
-               [this, request, response](const Caller&) -> Status {
-                 const db::ExperimentFilter filter = filter_of(*request);
+  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperiments",
+               [this, request, response](const Caller& caller) -> Status {
+                 db::ExperimentFilter filter = filter_of(*request);
+                 filter.visible = caller.grants.visible();
                  TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter));
                  for (const db::ExperimentRow& row : page.rows) to_proto(row, response->add_experiments());
                  to_pagination(page, filter.window, response->mutable_pagination());
@@ -72,7 +73,7 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperiments(grpc::CallbackServer
 grpc::ServerUnaryReactor* ExperimentService::GetExperiment(grpc::CallbackServerContext* call,
                                                            const v1::GetExperimentRequest* request,
                                                            v1::GetExperimentResponse* response) {
-  return unary(context_, call, "/det.v1.ExperimentService/GetExperiment",
+  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperiment",
                [this, request, response](const Caller&) -> Status {
                  TRY_ASSIGN(const auto row,
                             db::get_experiment(context_.pool, ExperimentId(request->experiment_id())));
@@ -86,7 +87,7 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperiment(grpc::CallbackServerC
 grpc::ServerUnaryReactor* ExperimentService::GetExperimentTrials(
     grpc::CallbackServerContext* call, const v1::GetExperimentTrialsRequest* request,
     v1::GetExperimentTrialsResponse* response) {
-  return unary(context_, call, "/det.v1.ExperimentService/GetExperimentTrials",
+  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperimentTrials",
                [this, request, response](const Caller&) -> Status {
                  const ExperimentId id(request->experiment_id());
                  TRY(db::get_experiment(context_.pool, id));
@@ -104,7 +105,7 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperimentTrials(
 grpc::ServerUnaryReactor* ExperimentService::GetExperimentCheckpoints(
     grpc::CallbackServerContext* call, const v1::GetExperimentCheckpointsRequest* request,
     v1::GetExperimentCheckpointsResponse* response) {
-  return unary(context_, call, "/det.v1.ExperimentService/GetExperimentCheckpoints",
+  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperimentCheckpoints",
                [this, request, response](const Caller&) -> Status {
                  const ExperimentId id(request->id());
                  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, id));
@@ -124,7 +125,7 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperimentCheckpoints(
 grpc::ServerUnaryReactor* ExperimentService::GetModelDef(grpc::CallbackServerContext* call,
                                                          const v1::GetModelDefRequest* request,
                                                          v1::GetModelDefResponse* response) {
-  return unary(context_, call, "/det.v1.ExperimentService/GetModelDef",
+  return unary(context_, call, request, "/det.v1.ExperimentService/GetModelDef",
                [this, request, response](const Caller&) -> Status {
                  TRY_ASSIGN(const std::string bytes,
                             db::get_model_definition(context_.pool, ExperimentId(request->experiment_id())));
@@ -136,7 +137,7 @@ grpc::ServerUnaryReactor* ExperimentService::GetModelDef(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* ExperimentService::act(grpc::CallbackServerContext* call, const char* method,
                                                  const v1::ExperimentActionRequest* request,
                                                  core::ExperimentAction action) {
-  return unary(context_, call, method, [this, request, action](const Caller&) -> Status {
+  return unary(context_, call, request, method, [this, request, action](const Caller&) -> Status {
     const ExperimentId id(request->id());
     auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
     if (done) return {};
@@ -186,7 +187,7 @@ Status ExperimentService::continue_search(ExperimentId id, std::optional<searche
 grpc::ServerUnaryReactor* ExperimentService::ExtendExperiment(grpc::CallbackServerContext* call,
                                                               const v1::ExtendExperimentRequest* request,
                                                               v1::ExperimentActionResponse*) {
-  return unary(context_, call, "/det.v1.ExperimentService/ExtendExperiment", [this, request](const Caller&) -> Status {
+  return unary(context_, call, request, "/det.v1.ExperimentService/ExtendExperiment", [this, request](const Caller&) -> Status {
     searcher::Extended more;
     if (request->has_max_trials()) more.max_trials = request->max_trials();
     if (request->has_max_time()) more.max_time = request->max_time();
@@ -197,7 +198,7 @@ grpc::ServerUnaryReactor* ExperimentService::ExtendExperiment(grpc::CallbackServ
 grpc::ServerUnaryReactor* ExperimentService::RetryExperiment(grpc::CallbackServerContext* call,
                                                              const v1::ExperimentActionRequest* request,
                                                              v1::ExperimentActionResponse*) {
-  return unary(context_, call, "/det.v1.ExperimentService/RetryExperiment", [this, request](const Caller&) -> Status {
+  return unary(context_, call, request, "/det.v1.ExperimentService/RetryExperiment", [this, request](const Caller&) -> Status {
     return continue_search(ExperimentId(request->id()), std::nullopt);
   });
 }

@@ -156,7 +156,7 @@ grpc::ServerUnaryReactor* ExplanationService::ExplainTrial(grpc::CallbackServerC
     response->mutable_explanation()->set_experiment_id(static_cast<int>(row.trial.experiment.value));
     return explain(context_, *sight, response->mutable_explanation());
   };
-  return unary(context_, call, "/det.v1.ExplanationService/ExplainTrial", body);
+  return unary(context_, call, request, "/det.v1.ExplanationService/ExplainTrial", body);
 }
 
 grpc::ServerUnaryReactor* ExplanationService::ExplainExperiment(grpc::CallbackServerContext* call,
@@ -180,7 +180,7 @@ grpc::ServerUnaryReactor* ExplanationService::ExplainExperiment(grpc::CallbackSe
     response->mutable_explanation()->set_experiment_id(static_cast<int>(id.value));
     return explain(context_, *sight, response->mutable_explanation());
   };
-  return unary(context_, call, "/det.v1.ExplanationService/ExplainExperiment", body);
+  return unary(context_, call, request, "/det.v1.ExplanationService/ExplainExperiment", body);
 }
 
 }  // namespace det::api

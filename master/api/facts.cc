@@ -6,6 +6,7 @@
 #include "master/db/queries_checkpoint.h"
 #include "master/db/queries_config.h"
 #include "master/db/queries_trial.h"
+#include "master/db/queries_workspace.h"
 #include "master/scheduler/fits.h"
 
 namespace det::api {
@@ -33,7 +34,7 @@ Result<std::vector<scheduler::PoolShape>> pools(const Context& context) {
 
 }  // namespace
 
-Result<expconf::ClusterFacts> cluster_facts(const Context& context) {
+Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller) {
   expconf::ClusterFacts facts{.default_pool = context.settings.default_pool,
                               .launch_error = context.settings.launch_error,
                               .host_paths = context.settings.allowed_host_paths};
@@ -43,13 +44,17 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context) {
     const Status fits = scheduler::fits(shapes, pool, slots, single_node);
     return fits ? std::string() : fits.error().message;
   };
-  TRY_ASSIGN(facts.projects, db::list_project_names(context.pool));
-  facts.has_trial = [&context](std::int64_t id) {
+  TRY_ASSIGN(facts.projects, db::list_project_names(context.pool, caller.grants.visible()));
+  facts.has_trial = [&context, &caller](std::int64_t id) {
+    const auto seen = authorize(caller, Action::kView, Target::kTrial, {std::to_string(id)}, context.pool);
+    if (!seen && seen.error().code == Code::kNotFound) return false;
     const auto trial = db::get_trial(context.pool, TrialId(id));
     if (!trial) return trial.error().code != Code::kNotFound;
     return !trial->trial.latest_checkpoint.empty();
   };
-  facts.has_checkpoint = [&context](const std::string& uuid) {
+  facts.has_checkpoint = [&context, &caller](const std::string& uuid) {
+    const auto seen = authorize(caller, Action::kView, Target::kCheckpoint, {uuid}, context.pool);
+    if (!seen && seen.error().code == Code::kNotFound) return false;
     const auto checkpoint = db::get_checkpoint(context.pool, CheckpointId(uuid));
     return checkpoint ? checkpoint->state == "COMPLETED" : checkpoint.error().code != Code::kNotFound;
   };

@@ -8,7 +8,8 @@
 namespace det::api {
 
 /// Pools: the default one and those that agents are in. Fails when the core or the database does not answer.
-/// The functions of the answer ask the database, and take a silent one for a yes.
-Result<expconf::ClusterFacts> cluster_facts(const Context& context);
+/// What the caller may not see is not there. The functions of the answer ask the database, and take a silent
+/// one for a yes; they need the caller to live.
+Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller);
 
 }  // namespace det::api

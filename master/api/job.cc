@@ -142,17 +142,25 @@ Status check_pool(const Context& context, const core::UpdateJob& input) {
 
 }  // namespace
 
-Result<std::vector<v1::Job>> JobService::jobs() const {
+Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Job>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) { *list = jobs_in_order(core); });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  return std::move(*list);
+  if (!caller.grants.visible()) return std::move(*list);
+  std::vector<std::string> ids;
+  for (const v1::Job& job : *list) ids.push_back(job.entity_id());
+  TRY_ASSIGN(const auto workspaces, db::workspaces_of(context_.pool, db::Placed::kExperiment, ids));
+  std::vector<v1::Job> seen_jobs;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer) seen_jobs.push_back(std::move((*list)[i]));
+  }
+  return seen_jobs;
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
                                               v1::GetJobsResponse* response) {
-  return unary(context_, call, "/det.v1.JobService/GetJobs", [this, request, response](const Caller&) -> Status {
-    TRY_ASSIGN(std::vector<v1::Job> all, jobs());
+  return unary(context_, call, request, "/det.v1.JobService/GetJobs", [this, request, response](const Caller& caller) -> Status {
+    TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
     if (!request->resource_pool().empty()) {
       std::erase_if(all, [&](const v1::Job& job) { return job.resource_pool() != request->resource_pool(); });
     }
@@ -172,8 +180,8 @@ grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call,
 grpc::ServerUnaryReactor* JobService::GetJobQueueStats(grpc::CallbackServerContext* call,
                                                        const v1::GetJobQueueStatsRequest* request,
                                                        v1::GetJobQueueStatsResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY_ASSIGN(const std::vector<v1::Job> all, jobs());
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    TRY_ASSIGN(const std::vector<v1::Job> all, jobs(caller));
     std::map<std::string, v1::QueueStats> pools;
     for (const std::string& name : request->resource_pools()) pools[name];
     for (const v1::Job& job : all) {
@@ -192,17 +200,23 @@ grpc::ServerUnaryReactor* JobService::GetJobQueueStats(grpc::CallbackServerConte
     }
     return {};
   };
-  return unary(context_, call, "/det.v1.JobService/GetJobQueueStats", body);
+  return unary(context_, call, request, "/det.v1.JobService/GetJobQueueStats", body);
 }
 
 grpc::ServerUnaryReactor* JobService::UpdateJobQueue(grpc::CallbackServerContext* call,
                                                      const v1::UpdateJobQueueRequest* request,
                                                      v1::UpdateJobQueueResponse*) {
-  return unary(context_, call, "/det.v1.JobService/UpdateJobQueue", [this, request](const Caller&) -> Status {
+  return unary(context_, call, request, "/det.v1.JobService/UpdateJobQueue", [this, request](const Caller& caller) -> Status {
     TRY_ASSIGN(const auto known, experiments_of(context_));
     std::vector<core::UpdateJob> inputs;
     for (const v1::QueueControl& control : request->updates()) {
       TRY_ASSIGN(inputs.emplace_back(), to_input(control, known));
+      const core::UpdateJob& input = inputs.back();
+      TRY(authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(input.experiment.value)}, context_.pool));
+      if (input.beside) {
+        TRY(authorize(caller, Action::kView, Target::kExperiment, {std::to_string(input.beside->anchor.value)},
+                      context_.pool));
+      }
       TRY(check_pool(context_, inputs.back()));
     }
     for (core::UpdateJob& input : inputs) TRY(context_.loop.ask(std::move(input)));

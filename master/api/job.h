@@ -19,7 +19,7 @@ class JobService final : public v1::JobService::CallbackService {
                                            v1::UpdateJobQueueResponse* response) override;
 
  private:
-  Result<std::vector<v1::Job>> jobs() const;
+  Result<std::vector<v1::Job>> jobs(const Caller& caller) const;
   const Context& context_;
 };
 

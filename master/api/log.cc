@@ -12,6 +12,7 @@
 namespace det::api {
 namespace {
 
+constexpr const char* kMethod = "/det.v1.LogService/TrialLogs";
 constexpr std::int64_t kPage = 1000;
 constexpr std::int64_t kLongestTail = 10'000;
 
@@ -44,6 +45,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   }
   void OnDone() override {
     on_edge([self = std::move(self_)] {
+      if (self->watched_ != 0) self->context_.streams->close(self->watched_);
       if (self->subscription_ != 0) self->context_.hub.unsubscribe(self->subscription_);
     });
   }
@@ -62,7 +64,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   // -------------------------------------------------------------------------------------------------
 
   void open() {
-    auto caller = authorize("/det.v1.LogService/TrialLogs", credentials_, context_.pool);
+    auto caller = authorize(kMethod, credentials_, context_.pool, &request_);
     if (!caller) return finish_later(caller.error());
     auto trial = db::get_trial(context_.pool, TrialId(request_.trial_id()));
     if (!trial) return finish_later(trial.error());
@@ -70,6 +72,13 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     // Tells the gateway that an answer has begun, though its first line may be long in coming.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
+    // Long reads are watched like the followed ones: who may read now may be put out before the end.
+    watched_ =
+        context_.streams->open(kMethod, credentials_, std::make_shared<const v1::TrialLogsRequest>(request_),
+                               [weak = weak_from_this()](const Error& error) {
+                                 if (auto self = weak.lock())
+                                   self->on_edge([self, error] { self->cut(error); });
+                               });
     if (request_.follow()) {
       // Told of changes before the first read: nothing falls between. The listener owns us until it is taken
       // back.
@@ -123,8 +132,15 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     on_worker([self = shared_from_this()] { self->read(); });
   }
 
+  /// The reader has lost the right to read. A write in flight ends first.
+  void cut(const Error& error) {
+    cut_ = to_grpc(error);
+    if (state_ == State::kWaiting) finish(*cut_);
+  }
+
   void page_read(std::vector<db::LogRow> rows, bool ended) {
     if (cancelled_) return finish(grpc::Status::CANCELLED);
+    if (cut_) return finish(*cut_);
     if (rows.empty()) {
       if (!request_.follow() || ended) return finish(grpc::Status::OK);
       state_ = State::kWaiting;
@@ -144,6 +160,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
   void page_written(bool ok) {
     if (!ok || cancelled_) return finish(grpc::Status::CANCELLED);
+    if (cut_) return finish(*cut_);
     filter_.after_id = newest_;
     if (left_ > 0) {
       left_ -= static_cast<std::int64_t>(rows_.size());
@@ -183,6 +200,8 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   std::int64_t newest_ = 0;
   State state_ = State::kReading;
   bool news_ = false, cancelled_ = false;
+  std::optional<grpc::Status> cut_;
+  Streams::Id watched_ = 0;
   std::vector<db::LogRow> rows_;
   std::size_t next_row_ = 0;
   v1::LogEntry entry_;

@@ -4,6 +4,8 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdlib>
 
 #include "base/secret.h"
@@ -43,6 +45,43 @@ Result<std::string> password_form(std::string_view password, bool is_hashed) {
   crypto_hash_sha512(reinterpret_cast<unsigned char*>(digest.data()),
                      reinterpret_cast<const unsigned char*>(salted.data()), salted.size());
   return to_hex(digest);
+}
+
+Status check_password(std::string_view password, bool is_hashed, const std::string& user) {
+  // What strangers try first; lower case.
+  static constexpr std::array kTried = {
+      "password",      "password1",        "password12",     "password123", "password1234", "passw0rd",
+      "p@ssw0rd",      "p@ssword1",        "changeme",       "changeme1",   "changeme123",  "change_me",
+      "determined",    "determined1",      "determined123",  "admin",       "admin123",     "admin1234",
+      "administrator", "letmein1",         "welcome1",       "welcome123",  "12345678",     "123456789",
+      "1234567890",    "123456789012",     "qwertyuiop",     "qwerty123",   "1q2w3e4r",     "1q2w3e4r5t",
+      "iloveyou1",     "abc12345",         "abcd1234",       "secret123",   "default1",     "testtest1",
+      "test1234",      "passwordpassword", "adminadminadmin"};
+  TRY_ASSIGN(const std::string form, password_form(password, is_hashed));
+  const std::string name = to_lower(user);
+  for (const std::string& tried : {name, name + name, name + "1", name + "123"})
+    if (form == *password_form(tried.empty() ? "x" : tried, false) || to_lower(password) == tried)
+      return fail(Code::kInvalidArgument, "the password is the user's name; choose another");
+  for (const char* tried : kTried)
+    if (form == *password_form(tried, false) || to_lower(password) == tried)
+      return fail(Code::kInvalidArgument, "the password is one that everybody tries first; choose another");
+  if (is_hashed) return {};
+  bool lower = false, upper = false, digit = false, other = false;
+  for (const unsigned char c : password) {
+    if (std::islower(c))
+      lower = true;
+    else if (std::isupper(c))
+      upper = true;
+    else if (std::isdigit(c))
+      digit = true;
+    else
+      other = true;
+  }
+  if (password.size() >= 12 || (password.size() >= 8 && lower + upper + digit + other >= 3)) return {};
+  return fail(
+      Code::kInvalidArgument,
+      "the password is too easy: at least 12 characters, or 8 with three of lower case, upper case, digits "
+      "and others");
 }
 
 std::string hash_password(const std::string& form) {
@@ -99,10 +138,14 @@ void Throttle::succeeded(const std::string& user, const std::string& address) {
 void Throttle::forget_old(MonoTime now) {
   if (pairs_.size() > kMostEntries) {
     std::erase_if(pairs_, [&](const auto& entry) { return entry.second.next + kLongestWait <= now; });
+    if (pairs_.size() > kMostEntries)
+      std::erase_if(pairs_, [&](const auto& entry) { return entry.second.next <= now; });
+    while (pairs_.size() > kMostEntries) pairs_.erase(pairs_.begin());
   }
   if (addresses_.size() > kMostEntries) {
     std::erase_if(addresses_,
                   [&](const auto& entry) { return now - entry.second.start >= std::chrono::minutes(1); });
+    while (addresses_.size() > kMostEntries) addresses_.erase(addresses_.begin());
   }
 }
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/secrets.h"
 #include "master/db/queries_config.h"
 #include "master/expconf/policies.h"
 
@@ -20,13 +21,14 @@ Status check_workload(const std::string& type) {
 grpc::ServerUnaryReactor* ConfigPolicyService::GetGlobalConfigPolicies(
     grpc::CallbackServerContext* call, const v1::GetGlobalConfigPoliciesRequest* request,
     v1::GetGlobalConfigPoliciesResponse* response) {
-  return unary(context_, call, "/det.v1.ConfigPolicyService/GetGlobalConfigPolicies",
+  return unary(context_, call, request, "/det.v1.ConfigPolicyService/GetGlobalConfigPolicies",
                [this, request, response](const Caller&) -> Status {
                  TRY(check_workload(request->workload_type()));
                  TRY_ASSIGN(const std::string text,
                             db::get_config_policies(context_.pool, kExperimentWorkload));
-                 yaml_to_struct(text, response->mutable_config_policies());
-                 response->set_text(text);
+                 const std::string shown = masked_policies(text);
+                 yaml_to_struct(shown, response->mutable_config_policies());
+                 response->set_text(shown);
                  return {};
                });
 }
@@ -34,7 +36,7 @@ grpc::ServerUnaryReactor* ConfigPolicyService::GetGlobalConfigPolicies(
 grpc::ServerUnaryReactor* ConfigPolicyService::PutGlobalConfigPolicies(
     grpc::CallbackServerContext* call, const v1::PutGlobalConfigPoliciesRequest* request,
     v1::PutGlobalConfigPoliciesResponse* response) {
-  return unary(context_, call, "/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
+  return unary(context_, call, request, "/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
                [this, request, response](const Caller& caller) -> Status {
                  TRY(check_workload(request->workload_type()));
                  const std::string& text = request->config_policies();
@@ -46,7 +48,7 @@ grpc::ServerUnaryReactor* ConfigPolicyService::PutGlobalConfigPolicies(
                  log::info("config policies set", {{"user", caller.user.name}});
                  for (const Problem& warning : policies.warnings)
                    response->add_warnings(make_utf8(to_string(warning)));
-                 yaml_to_struct(text, response->mutable_config_policies());
+                 yaml_to_struct(masked_policies(text), response->mutable_config_policies());
                  return {};
                });
 }
@@ -54,7 +56,7 @@ grpc::ServerUnaryReactor* ConfigPolicyService::PutGlobalConfigPolicies(
 grpc::ServerUnaryReactor* ConfigPolicyService::DeleteGlobalConfigPolicies(
     grpc::CallbackServerContext* call, const v1::DeleteGlobalConfigPoliciesRequest* request,
     v1::DeleteGlobalConfigPoliciesResponse*) {
-  return unary(context_, call, "/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
+  return unary(context_, call, request, "/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
                [this, request](const Caller& caller) -> Status {
                  TRY(check_workload(request->workload_type()));
                  TRY(db::delete_config_policies(context_.pool, kExperimentWorkload));

@@ -9,7 +9,7 @@ namespace det::api {
 grpc::ServerUnaryReactor* SearchService::SearchExperiments(grpc::CallbackServerContext* call,
                                                            const v1::SearchExperimentsRequest* request,
                                                            v1::SearchExperimentsResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
+  auto body = [this, request, response](const Caller& caller) -> Status {
     constexpr int kDefaultLimit = 100;
     db::ExperimentSearch search{
         .text = request->text(),
@@ -17,6 +17,7 @@ grpc::ServerUnaryReactor* SearchService::SearchExperiments(grpc::CallbackServerC
         .sort = request->sort(),
         .window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, kDefaultLimit)};
     if (request->project_id() != 0) search.project = request->project_id();
+    search.visible = caller.grants.visible();
     TRY_ASSIGN(const auto page, db::search_experiments(context_.pool, search));
     for (const db::FoundExperiment& one : page.rows) {
       v1::SearchExperimentExperiment* out = response->add_experiments();
@@ -35,7 +36,7 @@ grpc::ServerUnaryReactor* SearchService::SearchExperiments(grpc::CallbackServerC
     to_pagination(page, search.window, response->mutable_pagination());
     return {};
   };
-  return unary(context_, call, "/det.v1.SearchService/SearchExperiments", body);
+  return unary(context_, call, request, "/det.v1.SearchService/SearchExperiments", body);
 }
 
 }  // namespace det::api

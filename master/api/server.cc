@@ -8,6 +8,7 @@
 
 #include "master/api/agent_link.h"
 #include "master/api/allocation.h"
+#include "master/api/audit.h"
 #include "master/api/auth.h"
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
@@ -17,9 +18,14 @@
 #include "master/api/job.h"
 #include "master/api/log.h"
 #include "master/api/policy.h"
+#include "master/api/project.h"
+#include "master/api/role.h"
 #include "master/api/search.h"
 #include "master/api/template.h"
+#include "master/api/token.h"
 #include "master/api/trial.h"
+#include "master/api/user.h"
+#include "master/api/workspace.h"
 
 namespace det::api {
 namespace {
@@ -64,6 +70,12 @@ struct Server::Parts {
         policies(c),
         jobs(c),
         explanations(c),
+        users(c),
+        tokens(c),
+        roles(c),
+        audit(c),
+        workspaces(c),
+        projects(c),
         harness(c),
         agent(c) {}
 
@@ -80,6 +92,12 @@ struct Server::Parts {
   ConfigPolicyService policies;
   JobService jobs;
   ExplanationService explanations;
+  UserService users;
+  TokenService tokens;
+  RoleService roles;
+  AuditService audit;
+  WorkspaceService workspaces;
+  ProjectService projects;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -101,6 +119,12 @@ struct Server::Parts {
     builder.RegisterService(&policies);
     builder.RegisterService(&jobs);
     builder.RegisterService(&explanations);
+    builder.RegisterService(&users);
+    builder.RegisterService(&tokens);
+    builder.RegisterService(&roles);
+    builder.RegisterService(&audit);
+    builder.RegisterService(&workspaces);
+    builder.RegisterService(&projects);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }
@@ -154,7 +178,10 @@ void Server::changed(const loop::Change& change) { parts_->context.hub.publish(c
 void Server::tick() {
   parts_->agent.tick();
   parts_->harness.tick();
+  parts_->context.streams->tick(parts_->context.workers, parts_->context.pool);
 }
+
+std::uint64_t Server::rights_generation() const { return parts_->context.streams->generation(); }
 
 void Server::stop(Duration grace) {
   parts_->context.edge.post([parts = parts_.get()] {

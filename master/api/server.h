@@ -28,6 +28,8 @@ class Server {
   void changed(const loop::Change& change);
   /// On the edge worker, several times a second.
   void tick();
+  /// Grows whenever somebody's rights may have become less. Any thread.
+  std::uint64_t rights_generation() const;
   /// Ends the streams, lets running calls finish for at most `grace`, then cuts them.
   void stop(Duration grace);
 

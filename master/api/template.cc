@@ -2,7 +2,9 @@
 
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/secrets.h"
 #include "master/db/queries_config.h"
+#include "master/db/queries_workspace.h"
 #include "master/expconf/parse.h"
 
 namespace det::api {
@@ -10,9 +12,10 @@ namespace {
 
 void to_proto(const db::TemplateRow& row, v1::Template* out) {
   out->set_name(row.name);
-  out->set_workspace_id(1);
-  out->set_text(row.text);
-  yaml_to_struct(row.text, out->mutable_config());
+  out->set_workspace_id(static_cast<int>(row.workspace));
+  const std::string text = masked_yaml(row.text);
+  out->set_text(text);
+  yaml_to_struct(text, out->mutable_config());
 }
 
 Status check_name(const std::string& name) {
@@ -24,38 +27,56 @@ Status check_name(const std::string& name) {
 
 }  // namespace
 
-Status TemplateService::set(const v1::SetTemplateRequest& request, bool replace,
+/// Where the template is or, when there is none of the name, is to be. Another workspace's is as good as
+/// taken.
+Result<std::int64_t> TemplateService::workspace_of(const v1::SetTemplateRequest& request,
+                                                   const Caller& caller) const {
+  const auto known = db::get_template(context_.pool, request.template_name());
+  if (!known && known.error().code != Code::kNotFound) return tl::unexpected(known.error());
+  std::int64_t workspace = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
+  const bool seen = known && caller.grants.in(known->workspace) >= db::Role::kViewer;
+  if (seen && request.workspace_id() == 0) workspace = known->workspace;
+  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(workspace)}, context_.pool));
+  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, workspace));
+  if (row.archived) return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived");
+  return workspace;
+}
+
+Status TemplateService::set(const v1::SetTemplateRequest& request, const Caller& caller, bool replace,
                             v1::SetTemplateResponse* response) {
   const std::string& name = request.template_name();
   TRY(check_name(name));
+  TRY_ASSIGN(const std::int64_t workspace, workspace_of(request, caller));
   const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
   const std::string file = request.file_name().empty() ? "template \"" + name + "\""
                                                        : make_utf8(request.file_name().substr(0, 256));
   TRY_ASSIGN(const std::vector<Problem> warnings, expconf::check_part(text, file));
-  TRY(db::set_template(context_.pool, {name, text}, replace));
+  TRY(db::set_template(context_.pool, {name, text, workspace}, replace));
   for (const Problem& warning : warnings) response->add_warnings(make_utf8(to_string(warning)));
-  to_proto({name, text}, response->mutable_template_());
+  to_proto({name, text, workspace}, response->mutable_template_());
   return {};
 }
 
 grpc::ServerUnaryReactor* TemplateService::GetTemplates(grpc::CallbackServerContext* call,
                                                         const v1::GetTemplatesRequest* request,
                                                         v1::GetTemplatesResponse* response) {
-  return unary(
-      context_, call, "/det.v1.TemplateService/GetTemplates",
-      [this, request, response](const Caller&) -> Status {
-        const db::Window window = to_window(request->offset(), request->limit(), request->order_by(), -1);
-        TRY_ASSIGN(const auto page, db::list_templates(context_.pool, make_utf8(request->name()), window));
-        for (const db::TemplateRow& row : page.rows) to_proto(row, response->add_templates());
-        to_pagination(page, window, response->mutable_pagination());
-        return {};
-      });
+  return unary(context_, call, request, "/det.v1.TemplateService/GetTemplates",
+               [this, request, response](const Caller& caller) -> Status {
+                 const db::TemplateFilter filter{
+                     .part = make_utf8(request->name()),
+                     .visible = caller.grants.visible(),
+                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+                 TRY_ASSIGN(const auto page, db::list_templates(context_.pool, filter));
+                 for (const db::TemplateRow& row : page.rows) to_proto(row, response->add_templates());
+                 to_pagination(page, filter.window, response->mutable_pagination());
+                 return {};
+               });
 }
 
 grpc::ServerUnaryReactor* TemplateService::GetTemplate(grpc::CallbackServerContext* call,
                                                        const v1::GetTemplateRequest* request,
                                                        v1::GetTemplateResponse* response) {
-  return unary(context_, call, "/det.v1.TemplateService/GetTemplate",
+  return unary(context_, call, request, "/det.v1.TemplateService/GetTemplate",
                [this, request, response](const Caller&) -> Status {
                  TRY(check_name(request->template_name()));
                  TRY_ASSIGN(const auto row, db::get_template(context_.pool, request->template_name()));
@@ -67,21 +88,23 @@ grpc::ServerUnaryReactor* TemplateService::GetTemplate(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* TemplateService::PostTemplate(grpc::CallbackServerContext* call,
                                                         const v1::SetTemplateRequest* request,
                                                         v1::SetTemplateResponse* response) {
-  return unary(context_, call, "/det.v1.TemplateService/PostTemplate",
-               [this, request, response](const Caller&) { return set(*request, false, response); });
+  return unary(
+      context_, call, request, "/det.v1.TemplateService/PostTemplate",
+      [this, request, response](const Caller& caller) { return set(*request, caller, false, response); });
 }
 
 grpc::ServerUnaryReactor* TemplateService::PutTemplate(grpc::CallbackServerContext* call,
                                                        const v1::SetTemplateRequest* request,
                                                        v1::SetTemplateResponse* response) {
-  return unary(context_, call, "/det.v1.TemplateService/PutTemplate",
-               [this, request, response](const Caller&) { return set(*request, true, response); });
+  return unary(
+      context_, call, request, "/det.v1.TemplateService/PutTemplate",
+      [this, request, response](const Caller& caller) { return set(*request, caller, true, response); });
 }
 
 grpc::ServerUnaryReactor* TemplateService::DeleteTemplate(grpc::CallbackServerContext* call,
                                                           const v1::DeleteTemplateRequest* request,
                                                           v1::DeleteTemplateResponse*) {
-  return unary(context_, call, "/det.v1.TemplateService/DeleteTemplate",
+  return unary(context_, call, request, "/det.v1.TemplateService/DeleteTemplate",
                [this, request](const Caller&) -> Status {
                  TRY(check_name(request->template_name()));
                  return db::delete_template(context_.pool, request->template_name());

@@ -26,7 +26,9 @@ class TemplateService final : public v1::TemplateService::CallbackService {
                                            v1::DeleteTemplateResponse* response) override;
 
  private:
-  Status set(const v1::SetTemplateRequest& request, bool replace, v1::SetTemplateResponse* response);
+  Result<std::int64_t> workspace_of(const v1::SetTemplateRequest& request, const Caller& caller) const;
+  Status set(const v1::SetTemplateRequest& request, const Caller& caller, bool replace,
+             v1::SetTemplateResponse* response);
   const Context& context_;
 };
 

@@ -58,7 +58,7 @@ grpc::ServerUnaryReactor* TrialService::GetTrial(grpc::CallbackServerContext* ca
     to_proto(summary, response->mutable_trial()->mutable_summary_metrics());
     return {};
   };
-  return unary(context_, call, "/det.v1.TrialService/GetTrial", body);
+  return unary(context_, call, request, "/det.v1.TrialService/GetTrial", body);
 }
 
 grpc::ServerUnaryReactor* TrialService::GetTrialWorkloads(grpc::CallbackServerContext* call,
@@ -92,7 +92,7 @@ grpc::ServerUnaryReactor* TrialService::GetTrialWorkloads(grpc::CallbackServerCo
     to_pagination(page, filter.window, response->mutable_pagination());
     return {};
   };
-  return unary(context_, call, "/det.v1.TrialService/GetTrialWorkloads", body);
+  return unary(context_, call, request, "/det.v1.TrialService/GetTrialWorkloads", body);
 }
 
 grpc::ServerUnaryReactor* TrialService::GetTrialCheckpoints(grpc::CallbackServerContext* call,
@@ -112,13 +112,13 @@ grpc::ServerUnaryReactor* TrialService::GetTrialCheckpoints(grpc::CallbackServer
     to_pagination(page, filter.window, response->mutable_pagination());
     return {};
   };
-  return unary(context_, call, "/det.v1.TrialService/GetTrialCheckpoints", body);
+  return unary(context_, call, request, "/det.v1.TrialService/GetTrialCheckpoints", body);
 }
 
 grpc::ServerUnaryReactor* TrialService::KillTrial(grpc::CallbackServerContext* call,
                                                   const v1::KillTrialRequest* request,
                                                   v1::KillTrialResponse*) {
-  return unary(context_, call, "/det.v1.TrialService/KillTrial", [this, request](const Caller&) -> Status {
+  return unary(context_, call, request, "/det.v1.TrialService/KillTrial", [this, request](const Caller&) -> Status {
     const TrialId id(request->id());
     auto done = context_.loop.ask(core::KillTrial{.trial = id});
     if (done) return {};
@@ -170,7 +170,7 @@ Status TrialService::compare(const v1::CompareTrialsRequest& request,
 grpc::ServerUnaryReactor* TrialService::CompareTrials(grpc::CallbackServerContext* call,
                                                       const v1::CompareTrialsRequest* request,
                                                       v1::CompareTrialsResponse* response) {
-  return unary(context_, call, "/det.v1.TrialService/CompareTrials",
+  return unary(context_, call, request, "/det.v1.TrialService/CompareTrials",
                [this, request, response](const Caller&) { return compare(*request, response); });
 }
 

@@ -12,17 +12,23 @@
 
 namespace det::api {
 
-/// `body` fills the response and may wait for the database and the core. `workers` are context.workers unless
-/// said.
+/// `body` fills the response and may wait for the database and the core; it runs when the method's rules
+/// allow the request. Changes are noted in the audit log before they are answered. `workers` are
+/// context.workers unless said.
 inline grpc::ServerUnaryReactor* unary(const Context& context, grpc::CallbackServerContext* call,
-                                       const char* method, std::function<Status(const Caller&)> body,
+                                       const google::protobuf::Message* request, const char* method,
+                                       std::function<Status(const Caller&)> body,
                                        loop::Workers* workers = nullptr) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   Credentials credentials = read_credentials(*call);
   loop::Workers& pool = workers ? *workers : context.workers;
-  const bool taken = pool.try_post([reactor, credentials, method, body = std::move(body), &context] {
-    auto caller = authorize(method, credentials, context.pool);
-    reactor->Finish(caller ? to_grpc(body(*caller)) : to_grpc(caller.error()));
+  const bool taken = pool.try_post([reactor, credentials, request, method, body = std::move(body), &context] {
+    auto caller = authorize(method, credentials, context.pool, request);
+    if (!caller) return reactor->Finish(to_grpc(caller.error()));
+    const Status done = body(*caller);
+    if (done && changes_rights(method)) context.streams->changed();
+    audit(context.pool, *caller, method, request, done);
+    reactor->Finish(to_grpc(done));
   });
   if (!taken) {
     reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));

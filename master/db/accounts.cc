@@ -1,6 +1,13 @@
 #include "master/db/accounts.h"
 
 #define DET_USER_COLUMNS "u.id, u.name, u.display_name, u.admin, u.active, u.created, u.last_auth"
+#define DET_USER_FILTER                                                       \
+  " FROM users u WHERE ($1 = '' OR position(lower($1) IN lower(u.name)) > 0)" \
+  " AND ($2::boolean IS NULL OR u.admin = $2) AND ($3::boolean IS NULL OR u.active = $3)"
+#define DET_TOKEN_FILTER                                                                               \
+  " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.kind = 'ACCESS_TOKEN'"                    \
+  " AND ($1::bigint IS NULL OR s.user_id = $1) AND (cardinality($2::bigint[]) = 0 OR s.id = ANY ($2))" \
+  " AND ($3 OR (NOT s.revoked AND s.expires > now()))"
 
 namespace det::db {
 namespace {
@@ -39,8 +46,11 @@ Result<bool> create_first_admin(Pool& pool, const std::string& name, const std::
 
 Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash,
                            bool admin) {
-  auto rows = pool.query("INSERT INTO users (name, password_hash, admin) VALUES ($1, $2, $3) RETURNING id",
-                         name, password_hash, admin);
+  auto rows = pool.query(
+      "WITH made AS (INSERT INTO users (name, password_hash, admin) VALUES ($1, $2, $3) RETURNING id),"
+      " granted AS (INSERT INTO grants (user_id, role, workspace_id) SELECT id, 'EDITOR', 1 FROM made)"
+      " SELECT id FROM made",
+      name, password_hash, admin);
   if (!rows && rows.error().code == Code::kAlreadyExists)
     return fail(Code::kAlreadyExists, "user " + name + " exists already; choose another name");
   TRY(rows);
@@ -68,9 +78,56 @@ Result<std::string> password_hash(Pool& pool, UserId id) {
   return rows[0].next<std::string>();
 }
 
-Status set_password_hash(Pool& pool, UserId id, const std::string& hash) {
-  TRY_ASSIGN(const Rows rows, pool.query("UPDATE users SET password_hash = $2 WHERE id = $1", id, hash));
-  if (rows.affected() == 0) return no_user(std::to_string(id.value));
+Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
+  Params params(filter.name, filter.admin, filter.active);
+  TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" DET_USER_FILTER, params));
+  Page<User> page;
+  page.total = counted[0].next<std::int64_t>();
+  const Span span = resolve(filter.window, page.total);
+  page.start = span.first;
+  if (span.count == 0) return page;
+  params.add(span.first);
+  params.add(span.count);
+  const std::string sql = std::string("SELECT " DET_USER_COLUMNS DET_USER_FILTER) +
+                          (filter.by_name ? " ORDER BY lower(u.name)" : " ORDER BY u.id") +
+                          (filter.window.descending ? " DESC" : "") + " OFFSET $4 LIMIT $5";
+  TRY_ASSIGN(const Rows rows, pool.run(sql.c_str(), params));
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    page.rows.push_back(read_user(row));
+  }
+  return page;
+}
+
+Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep) {
+  const auto work = [&](Connection& connection) -> Status {
+    TRY_ASSIGN(const Rows before,
+               connection.query("SELECT admin AND active FROM users WHERE id = $1 FOR UPDATE", id));
+    if (before.empty()) return no_user(std::to_string(id.value));
+    TRY(connection.query(
+        "UPDATE users SET name = coalesce($2::text, name),"
+        " display_name = coalesce($3::text, display_name),"
+        " password_hash = coalesce($4::text, password_hash),"
+        " admin = coalesce($5::boolean, admin), active = coalesce($6::boolean, active) WHERE id = $1",
+        id, change.name, change.display_name, change.password_hash, change.admin, change.active));
+    TRY_ASSIGN(const Rows admins, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
+    if (admins.empty() && before[0].next<bool>())
+      return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
+    if (change.password_hash || change.active == false)
+      TRY(connection.query("DELETE FROM sessions WHERE user_id = $1 AND token_hash <> $2", id, keep));
+    return connection.commit();
+  };
+  const auto done = pool.with<bool>([&](Connection& connection) -> Result<bool> {
+    TRY(connection.begin());
+    const Status status = work(connection);
+    if (status) return true;
+    connection.rollback();
+    return tl::unexpected(status.error());
+  });
+  if (!done && done.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists,
+                "user " + change.name.value_or("") + " exists already; choose another name");
+  TRY(done);
   return {};
 }
 
@@ -88,34 +145,105 @@ Result<std::int64_t> create_session(Pool& pool, UserId user, const std::string& 
   return (*rows)[0].next<std::int64_t>();
 }
 
-Result<Session> find_session(Pool& pool, const std::string& token_hash) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT s.id, s.expires, " DET_USER_COLUMNS
-                                         " FROM sessions s JOIN users u ON u.id = s.user_id"
-                                         " WHERE s.token_hash = $1 AND s.expires > now() AND u.active",
-                                         token_hash));
+Result<Session> find_session(Pool& pool, const std::string& token_hash, Duration idle) {
+  // Whoever is used is noted at most once a minute: reading stays reading.
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "WITH live AS (SELECT s.* FROM sessions s WHERE s.token_hash = $1 AND s.expires > now()"
+          "  AND NOT s.revoked AND (s.kind <> 'SESSION' OR s.last_used > now() - make_interval(secs => $2))),"
+          " used AS (UPDATE sessions s SET last_used = now() FROM live WHERE s.id = live.id"
+          "  AND live.last_used < now() - interval '1 minute')"
+          " SELECT s.id, s.expires, coalesce(s.most, ''),"
+          " ARRAY(SELECT g.role FROM grants g WHERE g.user_id = u.id ORDER BY g.role, g.workspace_id),"
+          " ARRAY(SELECT coalesce(g.workspace_id, 0) FROM grants g WHERE g.user_id = u.id ORDER BY g.role, "
+          "g.workspace_id), " DET_USER_COLUMNS " FROM live s JOIN users u ON u.id = s.user_id WHERE u.active",
+          token_hash, seconds(idle)));
   if (rows.empty()) return fail(Code::kNotFound, "no such session; log in again");
   Rows::Row row = rows[0];
   Session session;
-  row.into(session.id, session.expires);
+  std::string most;
+  std::vector<std::string> roles;
+  std::vector<std::int64_t> workspaces;
+  row.into(session.id, session.expires, most, roles, workspaces);
   session.user = read_user(row);
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    const std::optional<std::int64_t> where =
+        workspaces[i] == 0 ? std::nullopt : std::optional(workspaces[i]);
+    session.grants.add(role_of(roles[i]), where);
+  }
+  if (session.user.admin) session.grants.add(Role::kClusterAdmin, std::nullopt);
+  session.limited = !most.empty();
+  if (session.limited) session.grants.limit(role_of(most));
   return session;
 }
 
-Status touch_session(Pool& pool, std::int64_t id, Duration lifetime) {
-  TRY(pool.query(
-      "UPDATE sessions SET expires = now() + make_interval(secs => $2) WHERE id = $1 AND expires > now()", id,
-      seconds(lifetime)));
-  return {};
-}
-
 Status delete_session(Pool& pool, const std::string& token_hash) {
-  TRY(pool.query("DELETE FROM sessions WHERE token_hash = $1", token_hash));
+  // An access token is kept as revoked: its owner still sees what it was.
+  TRY(pool.query(
+      "WITH ended AS (UPDATE sessions SET revoked = true WHERE token_hash = $1 AND kind <> 'SESSION')"
+      " DELETE FROM sessions WHERE token_hash = $1 AND kind = 'SESSION'",
+      token_hash));
   return {};
 }
 
 Result<std::int64_t> delete_expired_sessions(Pool& pool) {
-  TRY_ASSIGN(const Rows rows, pool.query("DELETE FROM sessions WHERE expires <= now()"));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("DELETE FROM sessions WHERE expires <= now() - CASE kind WHEN 'SESSION' THEN interval '0'"
+                 " ELSE interval '30 days' END"));
   return rows.affected();
+}
+
+Result<std::int64_t> create_token(Pool& pool, const TokenRow& row, const std::string& token_hash,
+                                  Duration lifetime) {
+  std::optional<std::string> most;
+  if (row.most != Role::kNone) most = std::string(role_name(row.most));
+  auto rows = pool.query(
+      "INSERT INTO sessions (user_id, token_hash, expires, kind, description, most)"
+      " VALUES ($1, $2, now() + make_interval(secs => $3), 'ACCESS_TOKEN', $4, $5) RETURNING id",
+      row.user, token_hash, seconds(lifetime), row.description, most);
+  if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(std::to_string(row.user.value));
+  TRY(rows);
+  return (*rows)[0].next<std::int64_t>();
+}
+
+Result<Page<TokenRow>> list_tokens(Pool& pool, const TokenFilter& filter) {
+  std::optional<std::int64_t> user;
+  if (filter.user) user = filter.user->value;
+  Params params(user, filter.ids, filter.ended);
+  TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" DET_TOKEN_FILTER, params));
+  Page<TokenRow> page;
+  page.total = counted[0].next<std::int64_t>();
+  const Span span = resolve(filter.window, page.total);
+  page.start = span.first;
+  if (span.count == 0) return page;
+  params.add(span.first);
+  params.add(span.count);
+  const char* const columns =
+      "SELECT s.id, s.user_id, u.name, s.description, coalesce(s.most, ''), s.created, s.expires,"
+      " nullif(s.last_used, s.created), s.revoked" DET_TOKEN_FILTER;
+  const std::string sql = std::string(columns) + " ORDER BY s.id" +
+                          (filter.window.descending ? " DESC" : "") + " OFFSET $4 LIMIT $5";
+  TRY_ASSIGN(const Rows rows, pool.run(sql.c_str(), params));
+  for (int i = 0; i < rows.size(); ++i) {
+    TokenRow& row = page.rows.emplace_back();
+    std::string most;
+    rows[i].into(row.id, row.user, row.username, row.description, most, row.created, row.expires,
+                 row.last_used, row.revoked);
+    row.most = role_of(most);
+  }
+  return page;
+}
+
+Status change_token(Pool& pool, std::int64_t id, const std::optional<std::string>& description, bool revoke) {
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("UPDATE sessions SET description = coalesce($2::text, description), revoked = revoked OR $3"
+                 " WHERE id = $1 AND kind = 'ACCESS_TOKEN'",
+                 id, description, revoke));
+  if (rows.affected() == 0) return fail(Code::kNotFound, "token " + std::to_string(id) + " not found");
+  return {};
 }
 
 }  // namespace det::db

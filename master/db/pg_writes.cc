@@ -36,15 +36,15 @@ Statement insert_experiment(const core::Experiment& row) {
 
 Statement update_experiment(const core::Experiment& row) {
   return {
-      "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, project_id = $5, state = $6,"
-      " original_config = $7, model_definition = $8, progress = $9, submitted = $10, ended = $11, parent_id "
-      "= $12,"
-      " searcher_events = $13, unmanaged = $14, resource_pool = $15, priority = $16, weight = $17, max_slots = $18,"
-      " queue_position = $19 WHERE id = $1",
-      Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
-             row.original_config, row.model_definition, row.progress, row.submitted, row.ended, row.parent,
-             row.searcher_events, row.unmanaged, row.queue.pool, row.queue.priority, row.queue.weight,
-             row.queue.max_slots, row.queue.position),
+      // Not project_id: it is the API's once the row is there (queries_workspace moves experiments).
+      "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, state = $5, original_config = $6,"
+      " model_definition = $7, progress = $8, submitted = $9, ended = $10, parent_id = $11, searcher_events = $12,"
+      " unmanaged = $13, resource_pool = $14, priority = $15, weight = $16, max_slots = $17, queue_position = $18"
+      " WHERE id = $1",
+      Params(row.id, row.request_id, row.job_id, row.owner, core::state_name(row.state), row.original_config,
+             row.model_definition, row.progress, row.submitted, row.ended, row.parent, row.searcher_events,
+             row.unmanaged, row.queue.pool, row.queue.priority, row.queue.weight, row.queue.max_slots,
+             row.queue.position),
       true};
 }
 

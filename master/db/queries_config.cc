@@ -1,5 +1,9 @@
 #include "master/db/queries_config.h"
 
+#define DET_TEMPLATE_FILTER                                                                               \
+  " FROM templates WHERE strpos(lower(name), lower($1)) > 0 AND ($2::bigint[] IS NULL OR workspace_id = " \
+  "ANY ($2))"
+
 namespace det::db {
 namespace {
 
@@ -9,42 +13,44 @@ auto no_template(const std::string& name) {
 
 }  // namespace
 
-Result<Page<TemplateRow>> list_templates(Pool& pool, const std::string& part, const Window& window) {
+Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filter) {
   TRY_ASSIGN(const Rows counted,
-             pool.query("SELECT count(*) FROM templates WHERE strpos(lower(name), lower($1)) > 0", part));
+             pool.query("SELECT count(*)" DET_TEMPLATE_FILTER, filter.part, filter.visible));
   Page<TemplateRow> page;
   page.total = counted[0].next<std::int64_t>();
-  const Span span = resolve(window, page.total);
+  const Span span = resolve(filter.window, page.total);
   page.start = span.first;
   if (span.count == 0) return page;
   TRY_ASSIGN(const Rows rows,
-             pool.query(window.descending
-                            ? "SELECT name, text FROM templates WHERE strpos(lower(name), lower($1)) > 0"
-                              " ORDER BY name DESC OFFSET $2 LIMIT $3"
-                            : "SELECT name, text FROM templates WHERE strpos(lower(name), lower($1)) > 0"
-                              " ORDER BY name OFFSET $2 LIMIT $3",
-                        part, span.first, span.count));
+             pool.query(filter.window.descending ? "SELECT name, text, workspace_id" DET_TEMPLATE_FILTER
+                                                   " ORDER BY name DESC OFFSET $3 LIMIT $4"
+                                                 : "SELECT name, text, workspace_id" DET_TEMPLATE_FILTER
+                                                   " ORDER BY name OFFSET $3 LIMIT $4",
+                        filter.part, filter.visible, span.first, span.count));
   for (int i = 0; i < rows.size(); ++i) {
     TemplateRow& row = page.rows.emplace_back();
-    rows[i].into(row.name, row.text);
+    rows[i].into(row.name, row.text, row.workspace);
   }
   return page;
 }
 
 Result<TemplateRow> get_template(Pool& pool, const std::string& name) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT name, text FROM templates WHERE name = $1", name));
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT name, text, workspace_id FROM templates WHERE name = $1", name));
   if (rows.empty()) return no_template(name);
   TemplateRow row;
-  rows[0].into(row.name, row.text);
+  rows[0].into(row.name, row.text, row.workspace);
   return row;
 }
 
 Status set_template(Pool& pool, const TemplateRow& row, bool replace) {
-  TRY_ASSIGN(const Rows made,
-             pool.query("INSERT INTO templates (name, text) VALUES ($1, $2) ON CONFLICT (name)"
-                        " DO UPDATE SET text = excluded.text, changed = now() WHERE $3"
-                        " RETURNING name",
-                        row.name, row.text, replace));
+  TRY_ASSIGN(
+      const Rows made,
+      pool.query(
+          "INSERT INTO templates AS t (name, text, workspace_id) VALUES ($1, $2, $4) ON CONFLICT (name)"
+          " DO UPDATE SET text = excluded.text, changed = now()"
+          " WHERE $3 AND t.workspace_id = excluded.workspace_id RETURNING name",
+          row.name, row.text, replace, row.workspace));
   if (made.empty())
     return fail(Code::kAlreadyExists, "template \"" + row.name + "\" exists already; replace it with PUT");
   return {};
@@ -73,17 +79,6 @@ Status set_config_policies(Pool& pool, const std::string& workload, const std::s
 Status delete_config_policies(Pool& pool, const std::string& workload) {
   TRY(pool.query("DELETE FROM config_policies WHERE workload = $1", workload));
   return {};
-}
-
-Result<std::vector<std::pair<std::string, std::string>>> list_project_names(Pool& pool) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT w.name, p.name FROM projects p JOIN workspaces w"
-                                         " ON w.id = p.workspace_id ORDER BY w.name, p.name"));
-  std::vector<std::pair<std::string, std::string>> names;
-  for (int i = 0; i < rows.size(); ++i) {
-    auto& [workspace, project] = names.emplace_back();
-    rows[i].into(workspace, project);
-  }
-  return names;
 }
 
 }  // namespace det::db

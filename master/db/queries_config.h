@@ -9,12 +9,18 @@ namespace det::db {
 struct TemplateRow {
   std::string name;
   std::string text;  ///< YAML
+  std::int64_t workspace = 1;
 };
-/// By name; only those whose name holds `part`, whatever the case.
-Result<Page<TemplateRow>> list_templates(Pool& pool, const std::string& part, const Window& window);
+struct TemplateFilter {
+  std::string part;                                  ///< of the name, whatever the case
+  std::optional<std::vector<std::int64_t>> visible;  ///< the workspaces that may be looked into; nothing: all
+  Window window;
+};
+/// In order of the name.
+Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filter);
 /// kNotFound.
 Result<TemplateRow> get_template(Pool& pool, const std::string& name);
-/// kAlreadyExists when `replace` is false and the name is taken. With it, repeats safely.
+/// kAlreadyExists when the name is taken: by anyone when `replace` is false, by another workspace with it.
 Status set_template(Pool& pool, const TemplateRow& row, bool replace);
 /// kNotFound.
 Status delete_template(Pool& pool, const std::string& name);
@@ -25,8 +31,5 @@ Result<std::string> get_config_policies(Pool& pool, const std::string& workload)
 Status set_config_policies(Pool& pool, const std::string& workload, const std::string& text, UserId by);
 /// Repeats safely.
 Status delete_config_policies(Pool& pool, const std::string& workload);
-
-/// Every project there is, as (workspace, project).
-Result<std::vector<std::pair<std::string, std::string>>> list_project_names(Pool& pool);
 
 }  // namespace det::db

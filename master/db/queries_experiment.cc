@@ -36,7 +36,8 @@
   " AND ($4::boolean IS NULL OR e.archived = $4) AND (cardinality($5::text[]) = 0 OR e.state = ANY ($5))" \
   " AND (cardinality($6::text[]) = 0 OR u.name = ANY ($6)) AND (cardinality($7::bigint[]) = 0 OR "        \
   "e.owner_id = ANY ($7))"                                                                                \
-  " AND ($8::bigint IS NULL OR e.project_id = $8)"
+  " AND ($8::bigint IS NULL OR e.project_id = $8) AND ($9::bigint[] IS NULL OR e.project_id IN"             \
+  " (SELECT p.id FROM projects p WHERE p.workspace_id = ANY ($9)))"
 
 namespace det::db {
 namespace {
@@ -87,7 +88,7 @@ std::vector<std::string> names(const std::vector<core::State>& states) {
 
 Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter& filter) {
   Params params(filter.name, filter.description, filter.labels, filter.archived, names(filter.states),
-                filter.users, filter.user_ids, filter.project);
+                filter.users, filter.user_ids, filter.project, filter.visible);
   TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" DET_EXPERIMENT_FILTER, params));
   Page<ExperimentRow> page;
   page.total = counted[0].next<std::int64_t>();
@@ -101,7 +102,7 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
       (filter.window.descending ? " DESC NULLS LAST, e.id DESC" : " ASC NULLS LAST, e.id ASC");
   const std::string sql =
       "WITH page AS (SELECT e.id, row_number() OVER (" + order + ") AS place" DET_EXPERIMENT_FILTER + order +
-      " OFFSET $9 LIMIT $10) SELECT " DET_EXPERIMENT_COLUMNS
+      " OFFSET $10 LIMIT $11) SELECT " DET_EXPERIMENT_COLUMNS
       " FROM page JOIN experiments e ON e.id = page.id" DET_EXPERIMENT_JOINS " ORDER BY page.place";
   TRY_ASSIGN(const Rows rows, pool.run(sql.c_str(), params));
   for (int i = 0; i < rows.size(); ++i) {

@@ -28,6 +28,7 @@ struct ExperimentFilter {
   std::vector<std::string> users;   ///< any of these names
   std::vector<std::int64_t> user_ids;
   std::optional<std::int64_t> project;
+  std::optional<std::vector<std::int64_t>> visible;  ///< the workspaces that may be looked into; nothing: all
   ExperimentSort sort = ExperimentSort::kId;
   Window window;
 };

@@ -248,6 +248,10 @@ Result<SearchSql> search_sql(const ExperimentSearch& search) {
   Builder builder;
   TRY(add_filter(builder, search.filter));
   if (search.project) builder.require("e.project_id = " + builder.parameter(*search.project));
+  if (search.visible) {
+    builder.require("e.project_id IN (SELECT p.id FROM projects p WHERE p.workspace_id = ANY (" +
+                    builder.parameter(*search.visible) + "))");
+  }
   if (!search.text.empty()) {
     const std::string text = builder.parameter(search.text);
     builder.require("(e.id::text = " + text + " OR position(lower(" + text +

@@ -12,6 +12,7 @@ struct ExperimentSearch {
   std::string filter;  ///< JSON; "" does not filter
   std::string sort;    ///< "" is newest first
   std::optional<std::int64_t> project;
+  std::optional<std::vector<std::int64_t>> visible;  ///< the workspaces that may be looked into; nothing: all
   Window window;  ///< its direction is not looked at
 };
 

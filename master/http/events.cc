@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "base/json.h"
@@ -12,7 +13,7 @@ namespace det::http {
 namespace {
 
 using Kind = loop::Change::Kind;
-constexpr int kHeartbeatTicks = 15;
+constexpr int kHeartbeatTicks = 60;
 constexpr std::size_t kMostPending = 512;
 
 std::string_view kind_name(Kind kind) {
@@ -74,8 +75,8 @@ std::string event_text(const loop::Event& event) {
 /// One stream. All members on the serial worker, but for what the exchange takes from any thread.
 class EventStream::Client : public std::enable_shared_from_this<Client> {
  public:
-  Client(Request request, std::shared_ptr<Exchange> exchange)
-      : request_(std::move(request)), exchange_(std::move(exchange)) {}
+  Client(Request request, std::shared_ptr<Exchange> exchange, const Gateway& gateway)
+      : request_(std::move(request)), exchange_(std::move(exchange)), gateway_(gateway) {}
 
   const Request& request() const { return request_; }
   bool open() const { return open_; }
@@ -110,16 +111,65 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
     if (open_ && !writing_) write(":\n\n");
   }
 
+  /// What may be seen is asked anew.
+  void forget_rights() {
+    sees_all_ = false;
+    seen_.clear();
+    hidden_.clear();
+    ++rights_;
+  }
+
   void end() {
     if (std::exchange(open_, false)) exchange_->end();
   }
 
  private:
+  bool is_known(const loop::Change& change) const {
+    if (sees_all_ || change.kind == Kind::kAgent || change.experiment.value == 0) return true;
+    return seen_.contains(change.experiment.value) || hidden_.contains(change.experiment.value);
+  }
+  bool may_see(const loop::Change& change) const {
+    return sees_all_ || change.kind == Kind::kAgent || seen_.contains(change.experiment.value);
+  }
+
+  /// Asks for the experiments that nothing is known of yet; the events wait.
+  bool ask() {
+    std::set<std::int64_t> ids;
+    for (const auto& event : pending_)
+      if (!is_known(event->change)) ids.insert(event->change.experiment.value);
+    // Of an experiment that is not named only those who see all are told: whether the reader is one is asked
+    // first.
+    if (ids.empty() && (rights_asked_ == rights_ || pending_.empty())) return false;
+    asking_ = true;
+    rights_asked_ = rights_;
+    std::vector<std::int64_t> list(ids.begin(), ids.end());
+    gateway_.visible_experiments(
+        request_, list, [self = shared_from_this(), list, round = rights_](auto visible) {
+          self->serial_->try_post([self, list, round, visible] { self->answered(list, round, visible); });
+        });
+    return true;
+  }
+
+  void answered(const std::vector<std::int64_t>& asked, int round, const Result<Gateway::Visible>& visible) {
+    asking_ = false;
+    if (!visible) {
+      // The events are lost to this reader, which starts anew.
+      pending_.clear();
+      missed_ = true;
+    } else if (round == rights_) {
+      sees_all_ = !*visible;
+      hidden_.insert(asked.begin(), asked.end());
+      if (*visible) seen_.insert((*visible)->begin(), (*visible)->end());
+    }
+    flush();
+  }
+
   void flush() {
-    if (writing_ || !open_) return;
+    if (writing_ || asking_ || !open_ || ask()) return;
     std::string text;
     if (std::exchange(missed_, false)) text += "event: reset\ndata: {}\n\n";
-    for (const auto& event : pending_) text += event_text(*event);
+    for (const auto& event : pending_)
+      if (may_see(event->change)) text += event_text(*event);
     pending_.clear();
     if (!text.empty()) write(std::move(text));
   }
@@ -139,7 +189,12 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   std::shared_ptr<Exchange> exchange_;
   loop::Workers* serial_ = nullptr;
   std::vector<std::shared_ptr<const loop::Event>> pending_;
-  bool open_ = true, writing_ = false, missed_ = false;
+  bool open_ = true, writing_ = false, missed_ = false, asking_ = false;
+  const Gateway& gateway_;
+  // What the reader may see, as far as it was asked; `seen_` wins over `hidden_`.
+  bool sees_all_ = false;
+  std::set<std::int64_t> seen_, hidden_;
+  int rights_ = 0, rights_asked_ = -1;
 };
 
 struct EventStream::Parts {
@@ -150,13 +205,16 @@ struct EventStream::Parts {
   loop::Hub& hub;
   loop::Workers& serial;
   const Gateway& gateway;
+  const std::function<std::uint64_t()> rights;
   std::vector<Entry> clients;
+  std::uint64_t rights_seen = 0;
   int ticks = 0;
   bool closed = false;
 };
 
-EventStream::EventStream(loop::Hub& hub, loop::Workers& serial, const Gateway& gateway)
-    : parts_(new Parts{hub, serial, gateway, {}}) {}
+EventStream::EventStream(loop::Hub& hub, loop::Workers& serial, const Gateway& gateway,
+                         std::function<std::uint64_t()> rights)
+    : parts_(new Parts{hub, serial, gateway, std::move(rights), {}}) {}
 EventStream::~EventStream() = default;
 
 void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
@@ -170,7 +228,7 @@ void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
       std::uint64_t after = 0;
       const std::string_view last = shared->header("last-event-id");
       std::from_chars(last.data(), last.data() + last.size(), after);
-      auto client = std::make_shared<Client>(std::move(*shared), exchange);
+      auto client = std::make_shared<Client>(std::move(*shared), exchange, parts->gateway);
       client->begin(parts->serial);
       const auto subscription = parts->hub.subscribe(
           [client, serial = &parts->serial](const std::shared_ptr<const loop::Event>& event) {
@@ -187,9 +245,13 @@ void EventStream::tick() {
     if (!entry.client->open()) parts_->hub.unsubscribe(entry.subscription);
     return !entry.client->open();
   });
-  if (++parts_->ticks % kHeartbeatTicks != 0) return;
+  const std::uint64_t rights = parts_->rights ? parts_->rights() : 0;
+  const bool changed = std::exchange(parts_->rights_seen, rights) != rights;
+  const bool beat = ++parts_->ticks % kHeartbeatTicks == 0;
+  if (!beat && !changed) return;
   for (const Parts::Entry& entry : parts_->clients) {
-    entry.client->heartbeat();
+    if (beat) entry.client->heartbeat();
+    entry.client->forget_rights();
     parts_->gateway.check_session(
         entry.client->request(), [client = entry.client, serial = &parts_->serial](Status status) {
           const bool refused = !status && status.error().code == Code::kUnauthenticated;

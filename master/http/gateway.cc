@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "det/status.pb.h"
+#include "det/v1/auth.pb.h"
 #include "det/v1/common.pb.h"
 #include "master/http/routes.h"
 #include "master/http/transcode.h"
@@ -332,6 +333,24 @@ void Gateway::check_session(const Request& request, std::function<void(Status)> 
                          [call, done](grpc::Status status) {
                            if (status.ok()) return done({});
                            done(tl::unexpected(to_error(status)));
+                         });
+}
+
+void Gateway::visible_experiments(const Request& request, const std::vector<std::int64_t>& ids,
+                                  std::function<void(Result<Visible>)> done) const {
+  v1::VisibleExperimentsRequest message;
+  message.mutable_ids()->Add(ids.begin(), ids.end());
+  auto call = std::make_shared<Unary>();
+  call->request = to_buffer(message);
+  fill_context(request, call->context);
+  parts_->stub.UnaryCall(&call->context, "/det.v1.AuthService/VisibleExperiments", {}, &call->request,
+                         &call->reply, [call, done](grpc::Status status) {
+                           if (!status.ok()) return done(tl::unexpected(to_error(status)));
+                           v1::VisibleExperimentsResponse response;
+                           if (!from_buffer(call->reply, response))
+                             return done(fail(Code::kInternal, "the answer cannot be read"));
+                           if (response.all()) return done(Visible());
+                           done(Visible({response.ids().begin(), response.ids().end()}));
                          });
 }
 

@@ -1,5 +1,5 @@
 // Owns the JSON face of the gRPC services: finds the call by method options, JSON → protobuf, calls the
-// server in process, protobuf → JSON. Knows no service by name but for the session cookie. Conventions:
+// server in process, protobuf → JSON. Knows no service by name but AuthService. Conventions:
 // determined-0.38 §6.1.
 #pragma once
 
@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ class Gateway {
 
   /// Calls `done` (on some thread) with success when the request carries a valid session.
   void check_session(const Request& request, std::function<void(Status)> done) const;
+  /// Which of these experiments the request's caller may see; nothing: whatever there is, now and later.
+  using Visible = std::optional<std::vector<std::int64_t>>;
+  void visible_experiments(const Request& request, const std::vector<std::int64_t>& ids,
+                           std::function<void(Result<Visible>)> done) const;
   /// Streams the `chunk` fields of a call's answers as a download with `head`; errors before the first chunk
   /// become an error answer.
   void download(const Request& request, const std::string& rpc, const std::string& field,

@@ -104,7 +104,7 @@ int Site::port() const { return impl_->acceptor->port(); }
 void Site::start(Parts parts) {
   Impl& impl = *impl_;
   impl.gateway = std::make_unique<Gateway>(parts.channel, parts.services, parts.workers);
-  impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway);
+  impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
   impl.health = parts.health;
   impl.handler.body_limit = [&impl](const Request& request) { return impl.gateway->body_limit(request); };

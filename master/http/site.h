@@ -38,9 +38,10 @@ class Site {
     loop::Workers& serial;               ///< one thread: the event streams' state
     std::function<void(UniqueFd)> grpc;  ///< takes connections that speak HTTP/2
     std::string health;                  ///< JSON of /health
+    std::function<std::uint64_t()> rights = nullptr;  ///< grows when somebody may have lost rights
   };
   void start(Parts parts);
-  /// About every second, on Parts::serial.
+  /// About four times a second, on Parts::serial.
   void tick();
   /// Takes no more connections and ends the event streams. Running answers go on.
   void close();

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "master/db/queries_model.h"
+#include "master/db/queries_workspace.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {
@@ -33,9 +34,9 @@ TEST_CASE("the first admin is made only in an empty cluster") {
   CHECK(admin->name == "admin");
   CHECK(admin->admin);
   CHECK(db::password_hash(pool, admin->id) == std::string("hash"));
-  REQUIRE(db::set_password_hash(pool, admin->id, "new"));
+  REQUIRE(db::change_user(pool, admin->id, {.password_hash = "new"}, ""));
   CHECK(db::password_hash(pool, admin->id) == std::string("new"));
-  CHECK(db::set_password_hash(pool, UserId(99), "x").error().code == Code::kNotFound);
+  CHECK(db::change_user(pool, UserId(99), {.password_hash = "x"}, "").error().code == Code::kNotFound);
 }
 
 TEST_CASE("names are taken whatever their case") {
@@ -60,9 +61,6 @@ TEST_CASE("a session lives until it ends, is deleted, or its user is put out") {
   CHECK(session->id == *id);
   CHECK(session->user.name == "ada");
   CHECK(session->user.last_auth);
-  const WallTime before = session->expires;
-  REQUIRE(db::touch_session(pool, *id, std::chrono::hours(2)));
-  CHECK(db::find_session(pool, "token-a")->expires > before);
 
   REQUIRE(db::create_session(pool, ada, "token-b", std::chrono::hours(-1)));
   CHECK(db::find_session(pool, "token-b").error().code == Code::kNotFound);
@@ -77,6 +75,136 @@ TEST_CASE("a session lives until it ends, is deleted, or its user is put out") {
   CHECK_FALSE(db::find_session(pool, "token-a"));
   CHECK(db::create_session(pool, UserId(99), "token-c", std::chrono::hours(1)).error().code ==
         Code::kNotFound);
+}
+
+TEST_CASE("a login that nobody uses ends, and its use is noted") {
+  const Database database;
+  db::Pool pool(database.connect());
+  REQUIRE(db::create_session(pool, UserId(1), "token-a", std::chrono::hours(1)));
+  REQUIRE(pool.query("UPDATE sessions SET last_used = now() - interval '2 hours'"));
+  CHECK_FALSE(db::find_session(pool, "token-a", std::chrono::hours(1)));
+  CHECK(db::find_session(pool, "token-a", std::chrono::hours(3)));
+  CHECK(db::find_session(pool, "token-a", std::chrono::hours(1)));
+}
+
+TEST_CASE("a new password and being put out end every session but the one that asked") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const UserId bob = db::create_user(pool, "bob", "hash", false).value();
+  const auto log_in = [&] {
+    REQUIRE(pool.query("DELETE FROM sessions"));
+    REQUIRE(db::create_session(pool, bob, "one", std::chrono::hours(1)));
+    REQUIRE(db::create_session(pool, bob, "two", std::chrono::hours(1)));
+    REQUIRE(db::create_token(pool, {.user = bob}, "three", std::chrono::hours(1)));
+  };
+  log_in();
+  REQUIRE(db::change_user(pool, bob, {.password_hash = "new"}, "one"));
+  CHECK(db::find_session(pool, "one"));
+  CHECK_FALSE(db::find_session(pool, "two"));
+  CHECK_FALSE(db::find_session(pool, "three"));
+  log_in();
+  REQUIRE(db::change_user(pool, bob, {.active = false}, ""));
+  REQUIRE(db::change_user(pool, bob, {.active = true}, ""));
+  CHECK(database.number("SELECT count(*) FROM sessions") == 0);
+  log_in();
+  REQUIRE(db::change_user(pool, bob, {.name = "robert", .display_name = "Robert"}, ""));
+  CHECK(db::find_session(pool, "two")->user.display_name == "Robert");
+  CHECK(db::change_user(pool, bob, {.name = "ADA"}, "").error().code == Code::kAlreadyExists);
+}
+
+TEST_CASE("the last active admin can be neither put out nor lose the role") {
+  const Database database;
+  db::Pool pool(database.connect());
+  REQUIRE(db::add_grants(pool, {{UserId(1), db::Role::kClusterAdmin, std::nullopt}}));
+  CHECK(db::change_user(pool, UserId(1), {.active = false}, "").error().code == Code::kFailedPrecondition);
+  CHECK(db::change_user(pool, UserId(1), {.admin = false}, "").error().code == Code::kFailedPrecondition);
+  CHECK(db::remove_grants(pool, {{UserId(1), db::Role::kClusterAdmin, std::nullopt}}).error().code ==
+        Code::kFailedPrecondition);
+  CHECK(db::get_user(pool, UserId(1))->admin);
+  const UserId bob = db::create_user(pool, "bob", "hash", true).value();
+  CHECK(db::change_user(pool, UserId(1), {.admin = false}, ""));
+  CHECK(db::change_user(pool, bob, {.admin = false}, "").error().code == Code::kFailedPrecondition);
+}
+
+TEST_CASE("roles add up, hold where they were given, and are cut to what a token may") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const UserId bob = db::create_user(pool, "bob", "hash", false).value();
+  const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
+  REQUIRE(db::create_session(pool, bob, "login", std::chrono::hours(1)));
+  auto grants = db::find_session(pool, "login")->grants;
+  CHECK(grants.in(1) == db::Role::kEditor);
+  CHECK(grants.in(lab) == db::Role::kNone);
+  CHECK(grants.visible() == std::vector<std::int64_t>{1});
+  for (int repeat = 0; repeat < 2; ++repeat)
+    REQUIRE(db::add_grants(pool, {{bob, db::Role::kViewer, lab}, {bob, db::Role::kWorkspaceAdmin, lab}}));
+  CHECK(db::find_session(pool, "login")->grants.in(lab) == db::Role::kWorkspaceAdmin);
+  REQUIRE(db::create_token(pool, {.user = bob, .most = db::Role::kViewer}, "token", std::chrono::hours(1)));
+  const auto limited = db::find_session(pool, "token");
+  REQUIRE(limited);
+  CHECK(limited->limited);
+  CHECK(limited->grants.in(lab) == db::Role::kViewer);
+  CHECK(limited->grants.in(1) == db::Role::kViewer);
+  REQUIRE(db::remove_grants(pool, {{bob, db::Role::kWorkspaceAdmin, lab}}));
+  CHECK(db::find_session(pool, "login")->grants.in(lab) == db::Role::kViewer);
+  REQUIRE(db::add_grants(pool, {{bob, db::Role::kViewer, std::nullopt}}));
+  grants = db::find_session(pool, "login")->grants;
+  CHECK_FALSE(grants.visible());
+  CHECK(grants.everywhere() == db::Role::kViewer);
+  CHECK(grants.in(99) == db::Role::kViewer);
+  CHECK(db::add_grants(pool, {{bob, db::Role::kViewer, 99}}).error().code == Code::kNotFound);
+  CHECK(db::add_grants(pool, {{bob, db::Role::kEditor, lab}, {UserId(99), db::Role::kViewer, lab}})
+            .error()
+            .code == Code::kNotFound);
+  CHECK(db::list_grants(pool, bob, lab)->size() == 2);  // the one in lab and the one everywhere
+}
+
+TEST_CASE("a token is listed until it ends, and once revoked stays so") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const auto id =
+      db::create_token(pool, {.user = UserId(1), .description = "ci"}, "t", std::chrono::hours(1));
+  REQUIRE(id);
+  REQUIRE(db::create_token(pool, {.user = UserId(1)}, "old", std::chrono::hours(-1)));
+  REQUIRE(db::create_session(pool, UserId(1), "login", std::chrono::hours(1)));
+  CHECK(db::list_tokens(pool, {})->total == 1);
+  CHECK(db::list_tokens(pool, {.ended = true})->total == 2);
+  CHECK(db::list_tokens(pool, {.user = UserId(2), .ended = true})->total == 0);
+  CHECK(db::find_session(pool, "t"));
+  REQUIRE(db::change_token(pool, *id, "ci, revoked", true));
+  REQUIRE(db::change_token(pool, *id, std::nullopt, false));
+  CHECK_FALSE(db::find_session(pool, "t"));
+  const auto listed = db::list_tokens(pool, {.ids = {*id}, .ended = true});
+  REQUIRE(listed->rows.size() == 1);
+  CHECK(listed->rows[0].revoked);
+  CHECK(listed->rows[0].description == "ci, revoked");
+  CHECK(db::change_token(pool, 99, std::nullopt, true).error().code == Code::kNotFound);
+  CHECK(db::find_session(pool, "login"));
+}
+
+TEST_CASE("what has a place is found in its workspace") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
+  CHECK(db::create_workspace(pool, "lab", UserId(1)).error().code == Code::kAlreadyExists);
+  const std::int64_t vision = db::create_project(pool, lab, "vision", "eyes", UserId(1)).value();
+  CHECK(db::create_project(pool, lab, "vision", "", UserId(1)).error().code == Code::kAlreadyExists);
+  const auto found = db::workspaces_of(pool, db::Placed::kProject, {std::to_string(vision), "99", "1"});
+  REQUIRE(found);
+  CHECK(*found == std::vector<std::optional<std::int64_t>>{lab, std::nullopt, 1});
+  CHECK(db::find_project(pool, "lab", "vision", std::nullopt) == vision);
+  CHECK(db::find_project(pool, "lab", "vision", std::vector<std::int64_t>{1}).error().code ==
+        Code::kNotFound);
+  CHECK(db::list_workspaces(pool, {.visible = std::vector<std::int64_t>{1}})->total == 1);
+  CHECK(db::list_workspaces(pool, {.name = "LAB"})->rows.at(0).num_projects == 1);
+  CHECK(db::list_projects(pool, {.workspace = lab, .users = {"ada"}})->rows.at(0).description == "eyes");
+  REQUIRE(db::archive_workspace(pool, lab, true));
+  CHECK(db::get_project(pool, vision)->archived);
+  CHECK(db::list_project_names(pool, std::nullopt)->size() == 1);
+  REQUIRE(db::move_project(pool, vision, 1));
+  REQUIRE(db::delete_workspace(pool, lab));
+  CHECK(db::delete_workspace(pool, lab).error().code == Code::kNotFound);
+  CHECK(db::list_grants(pool, UserId(1), lab)->empty());
 }
 
 TEST_CASE("a context is stored once by its content") {

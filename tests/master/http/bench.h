@@ -18,6 +18,12 @@ namespace det::test {
 
 /// Answers from what was asked, so that a test sees what arrived.
 class FakeAuth : public v1::AuthService::Service {
+  grpc::Status VisibleExperiments(grpc::ServerContext*, const v1::VisibleExperimentsRequest*,
+                                  v1::VisibleExperimentsResponse* response) override {
+    response->set_all(true);
+    return grpc::Status::OK;
+  }
+
   grpc::Status Login(grpc::ServerContext*, const v1::LoginRequest*, v1::LoginResponse*) override;
   grpc::Status Logout(grpc::ServerContext*, const v1::LogoutRequest*, v1::LogoutResponse*) override;
   /// Succeeds with the token "good".

@@ -1,0 +1,312 @@
+#include "master/api/access.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <map>
+
+#include "base/text.h"
+#include "det/v1/agent.pb.h"
+#include "det/v1/allocation.pb.h"
+#include "det/v1/audit.pb.h"
+#include "det/v1/auth.pb.h"
+#include "det/v1/checkpoint.pb.h"
+#include "det/v1/cluster.pb.h"
+#include "det/v1/experiment.pb.h"
+#include "det/v1/explanation.pb.h"
+#include "det/v1/harness.pb.h"
+#include "det/v1/job.pb.h"
+#include "det/v1/log.pb.h"
+#include "det/v1/policy.pb.h"
+#include "det/v1/project.pb.h"
+#include "det/v1/role.pb.h"
+#include "det/v1/search.pb.h"
+#include "det/v1/template.pb.h"
+#include "det/v1/token.pb.h"
+#include "det/v1/trial.pb.h"
+#include "det/v1/user.pb.h"
+#include "det/v1/workspace.pb.h"
+
+namespace det::api {
+namespace {
+
+namespace pb = google::protobuf;
+using A = Action;
+using T = Target;
+
+constexpr Access anyone() { return {Requirement::kNobody, {}, 0}; }
+constexpr Access allocation() { return {Requirement::kAllocation, {}, 0}; }
+constexpr Access agent() { return {Requirement::kLoopbackAgent, {}, 0}; }
+constexpr Access user(A action, T target, const char* field = "") {
+  return {Requirement::kUser, {{{action, target, field}}}, 1};
+}
+constexpr Access user(Rule one, Rule two) { return {Requirement::kUser, {{one, two}}, 2}; }
+constexpr Access user(Rule one, Rule two, Rule three) { return {Requirement::kUser, {{one, two, three}}, 3}; }
+
+struct Entry {
+  std::string_view method;
+  Access access;
+};
+constexpr Entry kTable[] = {
+    {"/det.v1.AuthService/Login", anyone()},
+    {"/det.v1.AuthService/Logout", user(A::kEdit, T::kNothing)},
+    {"/det.v1.AuthService/CurrentUser", user(A::kView, T::kNothing)},
+    {"/det.v1.AuthService/VisibleExperiments", user(A::kView, T::kListed)},
+    {"/det.v1.UserService/GetUsers", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/GetUser", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/GetUserByUsername", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/PostUser", user(A::kAdminister, T::kCluster, "user.username")},
+    {"/det.v1.UserService/PatchUser", user(A::kEdit, T::kUser, "user_id")},
+    {"/det.v1.UserService/SetUserPassword", user(A::kEdit, T::kUser, "user_id")},
+    {"/det.v1.TokenService/PostAccessToken", user(A::kEdit, T::kInside)},
+    {"/det.v1.TokenService/GetAccessTokens", user(A::kView, T::kListed)},
+    {"/det.v1.TokenService/PatchAccessToken", user(A::kEdit, T::kToken, "token_id")},
+    {"/det.v1.RoleService/ListRoles", user(A::kView, T::kNothing)},
+    {"/det.v1.RoleService/GetRolesByID", user(A::kView, T::kNothing)},
+    {"/det.v1.RoleService/GetPermissionsSummary", user(A::kView, T::kNothing)},
+    {"/det.v1.RoleService/GetRolesAssignedToUser", user(A::kView, T::kUser, "user_id")},
+    {"/det.v1.RoleService/GetUsersAssignedToWorkspace", user(A::kView, T::kWorkspace, "workspace_id")},
+    {"/det.v1.RoleService/AssignRoles", user(A::kManage, T::kInside)},
+    {"/det.v1.RoleService/RemoveAssignments", user(A::kManage, T::kInside)},
+    {"/det.v1.AuditService/GetAuditLog", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.WorkspaceService/GetWorkspaces", user(A::kView, T::kListed)},
+    {"/det.v1.WorkspaceService/GetWorkspace", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/PostWorkspace", user(A::kEdit, T::kInside)},
+    {"/det.v1.WorkspaceService/PatchWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/ArchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/UnarchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/DeleteWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/GetWorkspaceProjects", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.ProjectService/GetProject", user(A::kView, T::kProject, "id")},
+    {"/det.v1.ProjectService/PostProject", user(A::kEdit, T::kWorkspace, "workspace_id")},
+    {"/det.v1.ProjectService/PatchProject", user(A::kEdit, T::kProject, "id")},
+    {"/det.v1.ProjectService/ArchiveProject", user(A::kEdit, T::kProject, "id")},
+    {"/det.v1.ProjectService/UnarchiveProject", user(A::kEdit, T::kProject, "id")},
+    {"/det.v1.ProjectService/DeleteProject", user(A::kManage, T::kProject, "id")},
+    {"/det.v1.ProjectService/MoveProject",
+     user({A::kManage, T::kProject, "project_id"}, {A::kManage, T::kWorkspace, "destination_workspace_id"})},
+    {"/det.v1.ProjectService/MoveExperiment",
+     user({A::kEdit, T::kExperiment, "experiment_id"}, {A::kEdit, T::kProject, "destination_project_id"})},
+    {"/det.v1.ProjectService/MoveExperiments",
+     user({A::kView, T::kProject, "project_id"}, {A::kEdit, T::kExperiment, "experiment_ids"},
+          {A::kEdit, T::kProject, "destination_project_id"})},
+    {"/det.v1.ClusterService/GetMaster", anyone()},
+    {"/det.v1.ClusterService/GetAgents", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/GetAgent", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/GetSlots", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/DisableAgent", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.ClusterService/EnableAgent", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.ClusterService/DisableSlot", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.ClusterService/EnableSlot", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.JobService/GetJobs", user(A::kView, T::kListed)},
+    {"/det.v1.JobService/GetJobQueueStats", user(A::kView, T::kNothing)},
+    {"/det.v1.JobService/UpdateJobQueue", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExplanationService/ExplainTrial", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.ExplanationService/ExplainExperiment", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/CreateExperiment", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/UploadExperiment", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/GetExperiments", user(A::kView, T::kListed)},
+    {"/det.v1.ExperimentService/GetExperiment", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetExperimentTrials", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetExperimentCheckpoints", user(A::kView, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/GetModelDef", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/ActivateExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/PauseExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/CancelExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/KillExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/ExtendExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/RetryExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.TrialService/GetTrial", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.TrialService/GetTrialWorkloads", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.TrialService/GetTrialCheckpoints", user(A::kView, T::kTrial, "id")},
+    {"/det.v1.TrialService/KillTrial", user(A::kEdit, T::kTrial, "id")},
+    {"/det.v1.TrialService/CompareTrials", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.AllocationService/GetTrialAllocations", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.SearchService/SearchExperiments", user(A::kView, T::kListed)},
+    {"/det.v1.CheckpointService/GetCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.CheckpointService/DownloadCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.LogService/TrialLogs", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.TemplateService/GetTemplates", user(A::kView, T::kListed)},
+    {"/det.v1.TemplateService/GetTemplate", user(A::kView, T::kTemplate, "template_name")},
+    {"/det.v1.TemplateService/PostTemplate", user(A::kEdit, T::kInside)},
+    {"/det.v1.TemplateService/PutTemplate", user(A::kEdit, T::kInside)},
+    {"/det.v1.TemplateService/DeleteTemplate", user(A::kEdit, T::kTemplate, "template_name")},
+    {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", user(A::kView, T::kNothing)},
+    {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
+     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
+     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.HarnessService/Session", allocation()},
+    {"/det.v1.AgentService/Link", agent()},
+    {"/det.v1.AgentService/GetContext", agent()},
+    {"/det.v1.AgentService/ShipLogs", agent()},
+};
+
+std::string rpc_of(const pb::MethodDescriptor& method) {
+  return "/" + method.service()->full_name() + "/" + method.name();
+}
+
+/// Null when the path leads nowhere.
+const pb::FieldDescriptor* field_of(const pb::Descriptor* type, std::string_view path) {
+  const pb::FieldDescriptor* field = nullptr;
+  for (const std::string& name : split(path, '.')) {
+    if (field) type = field->message_type();
+    field = type ? type->FindFieldByName(name) : nullptr;
+    if (!field) return nullptr;
+  }
+  return field;
+}
+
+std::string scalar(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
+  const pb::Reflection& read = *message.GetReflection();
+  const bool many = field->is_repeated();
+  switch (field->cpp_type()) {
+    case pb::FieldDescriptor::CPPTYPE_INT32:
+      return std::to_string(many ? read.GetRepeatedInt32(message, field, index)
+                                 : read.GetInt32(message, field));
+    case pb::FieldDescriptor::CPPTYPE_INT64:
+      return std::to_string(many ? read.GetRepeatedInt64(message, field, index)
+                                 : read.GetInt64(message, field));
+    case pb::FieldDescriptor::CPPTYPE_STRING:
+      return many ? read.GetRepeatedString(message, field, index) : read.GetString(message, field);
+    default:
+      return "";
+  }
+}
+
+void check_rule(const pb::MethodDescriptor& method, const Rule& rule, std::vector<std::string>& gaps) {
+  const std::string name = rpc_of(method);
+  if (*rule.field == '\0') {
+    if (rule.target > Target::kCluster)
+      gaps.push_back(name + ": the rule must say which field holds the object");
+    return;
+  }
+  const pb::FieldDescriptor* field = field_of(method.input_type(), rule.field);
+  if (!field)
+    return gaps.push_back(name + ": " + method.input_type()->name() + " has no field " + rule.field);
+  const auto type = field->cpp_type();
+  if (type != pb::FieldDescriptor::CPPTYPE_INT32 && type != pb::FieldDescriptor::CPPTYPE_INT64 &&
+      type != pb::FieldDescriptor::CPPTYPE_STRING)
+    gaps.push_back(name + ": the field " + rule.field + " is neither number nor text");
+}
+
+}  // namespace
+
+const Access* access(std::string_view method) {
+  static const auto* const by_method = [] {
+    auto* map = new std::map<std::string_view, const Access*>();
+    for (const Entry& entry : kTable) map->emplace(entry.method, &entry.access);
+    return map;
+  }();
+  auto found = by_method->find(method);
+  return found == by_method->end() ? nullptr : found->second;
+}
+
+bool is_change(const Access& access) {
+  for (const Rule& rule : access.rules())
+    if (rule.action != Action::kView) return true;
+  return false;
+}
+
+std::vector<std::string> object_ids(const Rule& rule, const pb::Message& request) {
+  const pb::Message* message = &request;
+  std::vector<std::string> names = split(rule.field, '.');
+  for (std::size_t i = 0; i + 1 < names.size(); ++i) {
+    const pb::FieldDescriptor* inner = message->GetDescriptor()->FindFieldByName(names[i]);
+    message = &message->GetReflection()->GetMessage(*message, inner);
+  }
+  const pb::FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names.back());
+  if (!field) return {};
+  if (!field->is_repeated()) return {scalar(*message, field, 0)};
+  std::vector<std::string> ids;
+  for (int i = 0; i < message->GetReflection()->FieldSize(*message, field); ++i)
+    ids.push_back(scalar(*message, field, i));
+  return ids;
+}
+
+std::string object_text(const Access& access, const pb::Message& request) {
+  constexpr std::size_t kMost = 256;
+  std::vector<std::string> parts;
+  for (const Rule& rule : access.rules()) {
+    if (*rule.field == '\0') continue;
+    const std::string noun(target_name(rule.target));
+    for (const std::string& id : object_ids(rule, request))
+      parts.push_back(noun + (noun.empty() ? "" : " ") + id);
+  }
+  return make_utf8(join(parts, ", ").substr(0, kMost));
+}
+
+std::string_view target_name(Target target) {
+  switch (target) {
+    case Target::kUser:
+      return "user";
+    case Target::kToken:
+      return "token";
+    case Target::kWorkspace:
+      return "workspace";
+    case Target::kProject:
+      return "project";
+    case Target::kExperiment:
+      return "experiment";
+    case Target::kTrial:
+      return "trial";
+    case Target::kCheckpoint:
+      return "checkpoint";
+    case Target::kTemplate:
+      return "template";
+    case Target::kNothing:
+    case Target::kListed:
+    case Target::kInside:
+    case Target::kCluster:
+      break;
+  }
+  return "";
+}
+
+std::vector<const pb::ServiceDescriptor*> services() {
+  return {
+      v1::LoginRequest::descriptor()->file()->service(0),
+      v1::GetUsersRequest::descriptor()->file()->service(0),
+      v1::GetAccessTokensRequest::descriptor()->file()->service(0),
+      v1::ListRolesRequest::descriptor()->file()->service(0),
+      v1::GetAuditLogRequest::descriptor()->file()->service(0),
+      v1::GetWorkspacesRequest::descriptor()->file()->service(0),
+      v1::GetProjectRequest::descriptor()->file()->service(0),
+      v1::GetMasterRequest::descriptor()->file()->service(0),
+      v1::CreateExperimentRequest::descriptor()->file()->service(0),
+      v1::GetTrialRequest::descriptor()->file()->service(0),
+      v1::GetTrialAllocationsRequest::descriptor()->file()->service(0),
+      v1::SearchExperimentsRequest::descriptor()->file()->service(0),
+      v1::GetCheckpointRequest::descriptor()->file()->service(0),
+      v1::TrialLogsRequest::descriptor()->file()->service(0),
+      v1::GetTemplatesRequest::descriptor()->file()->service(0),
+      v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
+      v1::GetJobsRequest::descriptor()->file()->service(0),
+      v1::ExplainTrialRequest::descriptor()->file()->service(0),
+      v1::HarnessMessage::descriptor()->file()->service(0),
+      v1::AgentMessage::descriptor()->file()->service(0),
+  };
+}
+
+std::vector<std::string> access_gaps() {
+  std::vector<std::string> gaps;
+  std::size_t known = 0;
+  for (const auto* service : services()) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const pb::MethodDescriptor& method = *service->method(i);
+      const Access* entry = access(rpc_of(method));
+      if (!entry) {
+        gaps.push_back(rpc_of(method) + ": has no entry");
+        continue;
+      }
+      ++known;
+      if (entry->who == Requirement::kUser && entry->rules().empty())
+        gaps.push_back(rpc_of(method) + ": has no rule");
+      for (const Rule& rule : entry->rules()) check_rule(method, rule, gaps);
+    }
+  }
+  if (known != std::size(kTable)) gaps.push_back("the table has entries of methods that no service has");
+  return gaps;
+}
+
+}  // namespace det::api

@@ -1,0 +1,186 @@
+#include "master/api/project.h"
+
+#include "base/text.h"
+#include "master/api/convert.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::size_t kLongestDescription = 4096;
+
+Status check_description(const std::string& text) {
+  if (text.size() <= kLongestDescription && !find_bad_utf8(text)) return {};
+  return fail(Code::kInvalidArgument, "a description has at most 4096 bytes of UTF-8");
+}
+
+Status check_changeable(std::int64_t id) {
+  if (id != db::kDefaultProject) return {};
+  return fail(Code::kFailedPrecondition, "project 1 is the default one and stays as it is");
+}
+
+/// Nothing is put into what is archived.
+Status check_open(db::Pool& pool, std::int64_t project) {
+  TRY_ASSIGN(const db::ProjectRow row, db::get_project(pool, project));
+  if (!row.archived) return {};
+  return fail(Code::kFailedPrecondition,
+              "project " + std::to_string(project) + " is archived; unarchive it first");
+}
+
+}  // namespace
+
+Status check_title(const std::string& name, const std::string& what) {
+  const bool plain = !trim(name).empty() && trim(name).size() == name.size() && name.size() <= 80 &&
+                     !has_control_characters(name) && !find_bad_utf8(name);
+  if (plain) return {};
+  return fail(
+      Code::kInvalidArgument,
+      "the name of a " + what + " has 1 to 80 bytes, no control characters and no spaces at its ends");
+}
+
+void to_proto(const db::ProjectRow& row, v1::Project* out) {
+  out->set_id(static_cast<int>(row.id));
+  out->set_name(row.name);
+  out->set_workspace_id(static_cast<int>(row.workspace));
+  out->set_workspace_name(row.workspace_name);
+  out->set_description(row.description);
+  if (row.last_experiment) to_proto(*row.last_experiment, out->mutable_last_experiment_started_at());
+  out->set_num_experiments(static_cast<int>(row.num_experiments));
+  out->set_num_active_experiments(static_cast<int>(row.num_active_experiments));
+  out->set_archived(row.archived);
+  out->set_username(row.username);
+  out->set_immutable(row.id == db::kDefaultProject);
+  if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
+}
+
+grpc::ServerUnaryReactor* ProjectService::GetProject(grpc::CallbackServerContext* call,
+                                                     const v1::GetProjectRequest* request,
+                                                     v1::GetProjectResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/GetProject",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const auto row, db::get_project(context_.pool, request->id()));
+                 to_proto(row, response->mutable_project());
+                 return {};
+               });
+}
+
+Status ProjectService::post(const v1::PostProjectRequest& request, const Caller& caller,
+                            v1::Project* response) const {
+  TRY(check_title(request.name(), "project"));
+  TRY(check_description(request.description()));
+  TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.workspace_id()));
+  if (workspace.archived)
+    return fail(Code::kFailedPrecondition,
+                "workspace " + workspace.name + " is archived; unarchive it first");
+  TRY_ASSIGN(const std::int64_t id, db::create_project(context_.pool, workspace.id, request.name(),
+                                                       request.description(), caller.user.id));
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
+  to_proto(row, response);
+  return {};
+}
+
+grpc::ServerUnaryReactor* ProjectService::PostProject(grpc::CallbackServerContext* call,
+                                                      const v1::PostProjectRequest* request,
+                                                      v1::PostProjectResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/PostProject",
+               [this, request, response](const Caller& caller) {
+                 return post(*request, caller, response->mutable_project());
+               });
+}
+
+Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project* response) const {
+  TRY(check_changeable(request.id()));
+  std::optional<std::string> name, description;
+  if (request.project().has_name()) {
+    name = request.project().name().value();
+    TRY(check_title(*name, "project"));
+  }
+  if (request.project().has_description()) {
+    description = request.project().description().value();
+    TRY(check_description(*description));
+  }
+  TRY(db::change_project(context_.pool, request.id(), name, description));
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
+  to_proto(row, response);
+  return {};
+}
+
+grpc::ServerUnaryReactor* ProjectService::PatchProject(grpc::CallbackServerContext* call,
+                                                       const v1::PatchProjectRequest* request,
+                                                       v1::PatchProjectResponse* response) {
+  return unary(
+      context_, call, request, "/det.v1.ProjectService/PatchProject",
+      [this, request, response](const Caller&) { return patch(*request, response->mutable_project()); });
+}
+
+Status ProjectService::archive(const v1::ProjectActionRequest& request, bool archived) const {
+  TRY(check_changeable(request.id()));
+  return db::archive_project(context_.pool, request.id(), archived);
+}
+
+grpc::ServerUnaryReactor* ProjectService::ArchiveProject(grpc::CallbackServerContext* call,
+                                                         const v1::ProjectActionRequest* request,
+                                                         v1::ProjectActionResponse*) {
+  return unary(context_, call, request, "/det.v1.ProjectService/ArchiveProject",
+               [this, request](const Caller&) { return archive(*request, true); });
+}
+
+grpc::ServerUnaryReactor* ProjectService::UnarchiveProject(grpc::CallbackServerContext* call,
+                                                           const v1::ProjectActionRequest* request,
+                                                           v1::ProjectActionResponse*) {
+  return unary(context_, call, request, "/det.v1.ProjectService/UnarchiveProject",
+               [this, request](const Caller&) { return archive(*request, false); });
+}
+
+grpc::ServerUnaryReactor* ProjectService::DeleteProject(grpc::CallbackServerContext* call,
+                                                        const v1::ProjectActionRequest* request,
+                                                        v1::DeleteProjectResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/DeleteProject",
+               [this, request, response](const Caller&) -> Status {
+                 TRY(check_changeable(request->id()));
+                 TRY(db::delete_project(context_.pool, request->id()));
+                 response->set_completed(true);
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ProjectService::MoveProject(grpc::CallbackServerContext* call,
+                                                      const v1::MoveProjectRequest* request,
+                                                      v1::ProjectActionResponse*) {
+  return unary(context_, call, request, "/det.v1.ProjectService/MoveProject",
+               [this, request](const Caller&) -> Status {
+                 TRY(check_changeable(request->project_id()));
+                 TRY_ASSIGN(const auto workspace,
+                            db::get_workspace(context_.pool, request->destination_workspace_id()));
+                 if (workspace.archived)
+                   return fail(Code::kFailedPrecondition, "workspace " + workspace.name + " is archived");
+                 return db::move_project(context_.pool, request->project_id(), workspace.id);
+               });
+}
+
+grpc::ServerUnaryReactor* ProjectService::MoveExperiment(grpc::CallbackServerContext* call,
+                                                         const v1::MoveExperimentRequest* request,
+                                                         v1::MoveExperimentResponse*) {
+  return unary(context_, call, request, "/det.v1.ProjectService/MoveExperiment",
+               [this, request](const Caller&) -> Status {
+                 TRY(db::get_experiment(context_.pool, ExperimentId(request->experiment_id())));
+                 TRY(check_open(context_.pool, request->destination_project_id()));
+                 return db::move_experiments(context_.pool, {request->experiment_id()},
+                                             request->destination_project_id());
+               });
+}
+
+grpc::ServerUnaryReactor* ProjectService::MoveExperiments(grpc::CallbackServerContext* call,
+                                                          const v1::MoveExperimentsRequest* request,
+                                                          v1::MoveExperimentsResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/MoveExperiments",
+               [this, request, response](const Caller&) -> Status {
+                 TRY(check_open(context_.pool, request->destination_project_id()));
+                 const std::vector<std::int64_t> ids(request->experiment_ids().begin(),
+                                                     request->experiment_ids().end());
+                 TRY(db::move_experiments(context_.pool, ids, request->destination_project_id()));
+                 for (const std::int64_t id : ids) response->add_results()->set_id(static_cast<int>(id));
+                 return {};
+               });
+}
+
+}  // namespace det::api

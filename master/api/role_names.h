@@ -1,0 +1,40 @@
+// Owns how roles are called outside: upstream's numbers and names.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "base/text.h"
+#include "master/db/grants.h"
+
+namespace det::api {
+
+struct ShownRole {
+  db::Role role;
+  int id;
+  std::string_view name;
+};
+inline constexpr std::array<ShownRole, 4> kRoles = {{{db::Role::kClusterAdmin, 1, "ClusterAdmin"},
+                                                     {db::Role::kWorkspaceAdmin, 2, "WorkspaceAdmin"},
+                                                     {db::Role::kViewer, 4, "Viewer"},
+                                                     {db::Role::kEditor, 5, "Editor"}}};
+
+/// "WorkspaceAdmin"; "" for kNone.
+inline std::string_view shown_name(db::Role role) {
+  for (const ShownRole& each : kRoles)
+    if (each.role == role) return each.name;
+  return "";
+}
+/// Whatever the case; kNone for any other name.
+inline db::Role role_by_name(std::string_view name) {
+  for (const ShownRole& each : kRoles)
+    if (to_lower(each.name) == to_lower(name)) return each.role;
+  return db::Role::kNone;
+}
+inline db::Role role_by_id(int id) {
+  for (const ShownRole& each : kRoles)
+    if (each.id == id) return each.role;
+  return db::Role::kNone;
+}
+
+}  // namespace det::api

@@ -1,0 +1,122 @@
+#include "master/api/token.h"
+
+#include "base/secret.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "master/api/convert.h"
+#include "master/api/role_names.h"
+
+namespace det::api {
+namespace {
+
+constexpr Duration kUsual = std::chrono::hours(24 * 30);
+constexpr Duration kLongest = std::chrono::hours(24 * 3650);
+
+Status check_description(const std::string& text) {
+  if (text.size() <= 256 && !has_control_characters(text) && !find_bad_utf8(text)) return {};
+  return fail(Code::kInvalidArgument,
+              "a token's description has at most 256 bytes and no control characters");
+}
+
+Result<Duration> read_lifespan(const std::string& text) {
+  if (text.empty()) return kUsual;
+  if (text == "-1") return kLongest;
+  auto read = parse_duration(text);
+  if (!read || *read <= Duration(0) || *read > kLongest)
+    return fail(Code::kInvalidArgument, "lifespan must be a time such as 720h, up to ten years, got \"" +
+                                            make_utf8(text.substr(0, 64)) + "\"");
+  return *read;
+}
+
+void to_proto(const db::TokenRow& row, v1::TokenInfo* out) {
+  out->set_id(static_cast<int>(row.id));
+  out->set_user_id(static_cast<int>(row.user.value));
+  out->set_username(row.username);
+  out->set_token_type(v1::TOKEN_TYPE_ACCESS_TOKEN);
+  api::to_proto(row.expires, out->mutable_expiry());
+  api::to_proto(row.created, out->mutable_created_at());
+  out->set_revoked(row.revoked);
+  out->set_description(row.description);
+  if (row.most != db::Role::kNone) out->set_role(std::string(shown_name(row.most)));
+  if (row.last_used) api::to_proto(*row.last_used, out->mutable_last_used_at());
+}
+
+}  // namespace
+
+Status TokenService::post(const v1::PostAccessTokenRequest& request, const Caller& caller,
+                          v1::PostAccessTokenResponse* response) const {
+  const UserId owner = request.user_id() == 0 ? caller.user.id : UserId(request.user_id());
+  TRY(authorize(caller, Action::kEdit, Target::kUser, {std::to_string(owner.value)}, context_.pool));
+  TRY(check_description(request.description()));
+  db::TokenRow row{.user = owner, .description = request.description()};
+  if (!request.role().empty()) {
+    row.most = role_by_name(request.role());
+    if (row.most == db::Role::kNone || row.most == db::Role::kClusterAdmin) {
+      return fail(Code::kInvalidArgument,
+                  "role must be Viewer, Editor or WorkspaceAdmin (none: as far as the user), got \"" +
+                      make_utf8(request.role().substr(0, 64)) + "\"");
+    }
+  }
+  TRY_ASSIGN(const Duration lifespan, read_lifespan(request.lifespan()));
+  TRY_ASSIGN(const db::User user, db::get_user(context_.pool, owner));
+  if (!user.active) return fail(Code::kFailedPrecondition, "user " + user.name + " is not active");
+  const std::string token = "det_p_" + random_token();
+  TRY_ASSIGN(const std::int64_t id, db::create_token(context_.pool, row, token_hash(token), lifespan));
+  response->set_token(token);
+  response->set_token_id(static_cast<int>(id));
+  return {};
+}
+
+grpc::ServerUnaryReactor* TokenService::PostAccessToken(grpc::CallbackServerContext* call,
+                                                        const v1::PostAccessTokenRequest* request,
+                                                        v1::PostAccessTokenResponse* response) {
+  return unary(context_, call, request, "/det.v1.TokenService/PostAccessToken",
+               [this, request, response](const Caller& caller) { return post(*request, caller, response); });
+}
+
+Status TokenService::list(const v1::GetAccessTokensRequest& request, const Caller& caller,
+                          v1::GetAccessTokensResponse* response) const {
+  db::TokenFilter filter{.ids = {request.token_ids().begin(), request.token_ids().end()},
+                         .ended = request.show_inactive(),
+                         .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  const bool admin = caller.grants.everywhere() == db::Role::kClusterAdmin;
+  if (!admin) filter.user = caller.user.id;
+  if (!request.username().empty()) {
+    const auto user = db::find_user(context_.pool, make_utf8(request.username()));
+    if (!user) return tl::unexpected(user.error());
+    if (!admin && user->id != caller.user.id)
+      return fail(Code::kPermissionDenied, "the tokens of others are for admins");
+    filter.user = user->id;
+  }
+  TRY_ASSIGN(const auto page, db::list_tokens(context_.pool, filter));
+  for (const db::TokenRow& row : page.rows) to_proto(row, response->add_token_info());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+grpc::ServerUnaryReactor* TokenService::GetAccessTokens(grpc::CallbackServerContext* call,
+                                                        const v1::GetAccessTokensRequest* request,
+                                                        v1::GetAccessTokensResponse* response) {
+  return unary(context_, call, request, "/det.v1.TokenService/GetAccessTokens",
+               [this, request, response](const Caller& caller) { return list(*request, caller, response); });
+}
+
+grpc::ServerUnaryReactor* TokenService::PatchAccessToken(grpc::CallbackServerContext* call,
+                                                         const v1::PatchAccessTokenRequest* request,
+                                                         v1::PatchAccessTokenResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    std::optional<std::string> description;
+    if (request->has_description()) {
+      description = request->description().value();
+      TRY(check_description(*description));
+    }
+    TRY(db::change_token(context_.pool, request->token_id(), description, request->set_revoked()));
+    TRY_ASSIGN(const auto page,
+               db::list_tokens(context_.pool, {.ids = {request->token_id()}, .ended = true}));
+    if (!page.rows.empty()) to_proto(page.rows[0], response->mutable_token_info());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.TokenService/PatchAccessToken", body);
+}
+
+}  // namespace det::api

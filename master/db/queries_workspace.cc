@@ -1,0 +1,235 @@
+#include "master/db/queries_workspace.h"
+
+#define DET_OWNED                                                                                           \
+  " AND ($2 = '' OR position(lower($2) IN lower(o.name)) > 0) AND ($3::boolean IS NULL OR o.archived = $3)" \
+  " AND (cardinality($4::text[]) = 0 OR u.name = ANY ($4)) AND (cardinality($5::bigint[]) = 0 OR "          \
+  "o.owner_id = ANY ($5))"
+#define DET_WORKSPACE_FILTER                                  \
+  " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id" \
+  " WHERE ($1::bigint[] IS NULL OR o.id = ANY ($1))" DET_OWNED
+#define DET_WORKSPACE_COLUMNS                                       \
+  "o.id, o.name, o.owner_id, coalesce(u.name, ''), o.archived,"     \
+  " (SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)," \
+  " (SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id WHERE p.workspace_id = o.id)"
+#define DET_PROJECT_TABLES \
+  " FROM projects o JOIN workspaces w ON w.id = o.workspace_id LEFT JOIN users u ON u.id = o.owner_id"
+#define DET_PROJECT_FILTER DET_PROJECT_TABLES " WHERE o.workspace_id = $1" DET_OWNED
+#define DET_PROJECT_COLUMNS                                                                    \
+  "o.id, o.workspace_id, o.name, o.description, w.name, o.owner_id, coalesce(u.name, ''),"     \
+  " o.archived OR w.archived, (SELECT count(*) FROM experiments e WHERE e.project_id = o.id)," \
+  " (SELECT count(*) FROM experiments e WHERE e.project_id = o.id AND e.state NOT IN"          \
+  " ('COMPLETED', 'CANCELED', 'ERROR')),"                                                      \
+  " (SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id)"
+
+namespace det::db {
+namespace {
+
+auto no_workspace(std::int64_t id) {
+  return fail(Code::kNotFound, "workspace " + std::to_string(id) + " not found");
+}
+auto no_project(std::int64_t id) {
+  return fail(Code::kNotFound, "project " + std::to_string(id) + " not found");
+}
+
+void read(Rows::Row& row, WorkspaceRow& out) {
+  row.into(out.id, out.name, out.owner, out.username, out.archived, out.num_projects, out.num_experiments);
+}
+void read(Rows::Row& row, ProjectRow& out) {
+  row.into(out.id, out.workspace, out.name, out.description, out.workspace_name, out.owner, out.username,
+           out.archived, out.num_experiments, out.num_active_experiments, out.last_experiment);
+}
+
+/// `count` and `select` take the same parameters; the latter two more.
+template <typename T>
+Result<Page<T>> page_of(Pool& pool, const char* count, const std::string& select, Params params, bool by_name,
+                        const Window& window) {
+  TRY_ASSIGN(const Rows counted, pool.run(count, params));
+  Page<T> page;
+  page.total = counted[0].template next<std::int64_t>();
+  const Span span = resolve(window, page.total);
+  page.start = span.first;
+  if (span.count == 0) return page;
+  params.add(span.first);
+  params.add(span.count);
+  const std::string sql = select + (by_name ? " ORDER BY lower(o.name)" : " ORDER BY o.id") +
+                          (window.descending ? " DESC" : "") + " OFFSET $6 LIMIT $7";
+  TRY_ASSIGN(const Rows rows, pool.run(sql.c_str(), params));
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    read(row, page.rows.emplace_back());
+  }
+  return page;
+}
+
+/// What a unique name makes of a failed write.
+Result<Rows> named(Result<Rows> rows, const std::string& what, const std::string& name) {
+  if (!rows && rows.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists,
+                "there is already a " + what + " \"" + name + "\"; choose another name");
+  return rows;
+}
+
+}  // namespace
+
+Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& filter) {
+  return page_of<WorkspaceRow>(
+      pool, "SELECT count(*)" DET_WORKSPACE_FILTER, "SELECT " DET_WORKSPACE_COLUMNS DET_WORKSPACE_FILTER,
+      Params(filter.visible, filter.name, filter.archived, filter.users, filter.user_ids), filter.by_name,
+      filter.window);
+}
+
+Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT " DET_WORKSPACE_COLUMNS
+                        " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id WHERE o.id = $1",
+                        id));
+  if (rows.empty()) return no_workspace(id);
+  WorkspaceRow out;
+  Rows::Row row = rows[0];
+  read(row, out);
+  return out;
+}
+
+Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner) {
+  TRY_ASSIGN(
+      const Rows rows,
+      named(pool.query("WITH made AS (INSERT INTO workspaces (name, owner_id) VALUES ($1, $2) RETURNING id),"
+                       " granted AS (INSERT INTO grants (user_id, role, workspace_id)"
+                       "  SELECT $2, 'WORKSPACE_ADMIN', id FROM made)"
+                       " SELECT id FROM made",
+                       name, owner),
+            "workspace", name));
+  return rows[0].next<std::int64_t>();
+}
+
+Status rename_workspace(Pool& pool, std::int64_t id, const std::string& name) {
+  TRY_ASSIGN(const Rows rows,
+             named(pool.query("UPDATE workspaces SET name = $2 WHERE id = $1", id, name), "workspace", name));
+  if (rows.affected() == 0) return no_workspace(id);
+  return {};
+}
+
+Status archive_workspace(Pool& pool, std::int64_t id, bool archived) {
+  TRY_ASSIGN(const Rows rows, pool.query("UPDATE workspaces SET archived = $2 WHERE id = $1", id, archived));
+  if (rows.affected() == 0) return no_workspace(id);
+  return {};
+}
+
+Status delete_workspace(Pool& pool, std::int64_t id) {
+  const auto gone = pool.with<bool>([&](Connection& connection) -> Result<bool> {
+    TRY(connection.begin());
+    const auto work = [&]() -> Result<bool> {
+      TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", id));
+      TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1", id));
+      TRY_ASSIGN(const Rows rows, connection.query("DELETE FROM workspaces WHERE id = $1", id));
+      TRY(connection.commit());
+      return rows.affected() > 0;
+    };
+    Result<bool> done = work();
+    if (!done) connection.rollback();
+    return done;
+  });
+  if (!gone && gone.error().code == Code::kFailedPrecondition) {
+    return fail(Code::kFailedPrecondition,
+                "workspace " + std::to_string(id) + " still has experiments; move them to another one first");
+  }
+  TRY(gone);
+  if (!*gone) return no_workspace(id);
+  return {};
+}
+
+Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter) {
+  return page_of<ProjectRow>(
+      pool, "SELECT count(*)" DET_PROJECT_FILTER, "SELECT " DET_PROJECT_COLUMNS DET_PROJECT_FILTER,
+      Params(filter.workspace, filter.name, filter.archived, filter.users, filter.user_ids), filter.by_name,
+      filter.window);
+}
+
+Result<ProjectRow> get_project(Pool& pool, std::int64_t id) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT " DET_PROJECT_COLUMNS DET_PROJECT_TABLES " WHERE o.id = $1", id));
+  if (rows.empty()) return no_project(id);
+  ProjectRow out;
+  Rows::Row row = rows[0];
+  read(row, out);
+  return out;
+}
+
+Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, const std::string& project,
+                                  const Visible& visible) {
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT p.id FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE w.name = $1"
+                 " AND p.name = $2 AND ($3::bigint[] IS NULL OR w.id = ANY ($3))",
+                 workspace, project, visible));
+  if (rows.empty())
+    return fail(Code::kNotFound, "project \"" + project + "\" in workspace \"" + workspace + "\" not found");
+  return rows[0].next<std::int64_t>();
+}
+
+Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const std::string& name,
+                                    const std::string& description, UserId owner) {
+  TRY_ASSIGN(const Rows rows,
+             named(pool.query("INSERT INTO projects (workspace_id, name, description, owner_id)"
+                              " VALUES ($1, $2, $3, $4) RETURNING id",
+                              workspace, name, description, owner),
+                   "project", name));
+  return rows[0].next<std::int64_t>();
+}
+
+Status change_project(Pool& pool, std::int64_t id, const std::optional<std::string>& name,
+                      const std::optional<std::string>& description) {
+  TRY_ASSIGN(const Rows rows, named(pool.query("UPDATE projects SET name = coalesce($2::text, name),"
+                                               " description = coalesce($3::text, description) WHERE id = $1",
+                                               id, name, description),
+                                    "project", name.value_or("")));
+  if (rows.affected() == 0) return no_project(id);
+  return {};
+}
+
+Status archive_project(Pool& pool, std::int64_t id, bool archived) {
+  TRY_ASSIGN(const Rows rows, pool.query("UPDATE projects SET archived = $2 WHERE id = $1", id, archived));
+  if (rows.affected() == 0) return no_project(id);
+  return {};
+}
+
+Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace) {
+  TRY_ASSIGN(const Rows rows,
+             named(pool.query("UPDATE projects SET workspace_id = $2 WHERE id = $1", id, workspace),
+                   "project of this name in workspace", std::to_string(workspace)));
+  if (rows.affected() == 0) return no_project(id);
+  return {};
+}
+
+Status delete_project(Pool& pool, std::int64_t id) {
+  auto rows = pool.query("DELETE FROM projects WHERE id = $1", id);
+  if (!rows && rows.error().code == Code::kFailedPrecondition) {
+    return fail(Code::kFailedPrecondition,
+                "project " + std::to_string(id) + " still has experiments; move them to another one first");
+  }
+  TRY(rows);
+  if (rows->affected() == 0) return no_project(id);
+  return {};
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> list_project_names(Pool& pool,
+                                                                            const Visible& visible) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT w.name, p.name FROM projects p JOIN workspaces w"
+                        " ON w.id = p.workspace_id WHERE NOT p.archived AND NOT w.archived"
+                        " AND ($1::bigint[] IS NULL OR w.id = ANY ($1)) ORDER BY w.name, p.name",
+                        visible));
+  std::vector<std::pair<std::string, std::string>> names;
+  for (int i = 0; i < rows.size(); ++i) {
+    auto& [workspace, project] = names.emplace_back();
+    rows[i].into(workspace, project);
+  }
+  return names;
+}
+
+Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {
+  TRY(pool.query("UPDATE experiments SET project_id = $2 WHERE id = ANY ($1)", ids, project));
+  return {};
+}
+
+}  // namespace det::db

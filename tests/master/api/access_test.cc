@@ -1,0 +1,298 @@
+// Owns the proof that every method lets in whom it should and nobody else: each method of each service, found
+// by reflection, called as everybody there is. What is expected stands in access.case.
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/text_format.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <catch2/catch.hpp>
+#include <future>
+#include <map>
+#include <set>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "master/db/accounts.h"
+#include "master/db/queries_config.h"
+#include "master/db/queries_workspace.h"
+#include "server_bench.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::api {
+namespace {
+
+namespace pb = google::protobuf;
+
+/// In every text of the lab: no stranger may ever be sent it.
+constexpr const char* kCanary = "canary-4711";
+const std::vector<std::string> kCallers = {"stranger", "viewer", "editor", "manager", "admin", "limited"};
+
+struct Line {
+  std::string method;
+  std::vector<std::string> expected;  ///< in the order of kCallers
+  std::string request;
+};
+
+std::vector<Line> read_cases() {
+  const auto text = read_file(std::string(DET_SOURCE_DIR) + "/tests/master/api/access.case");
+  REQUIRE(text);
+  std::vector<Line> lines;
+  for (const std::string& raw : split(*text, '\n')) {
+    if (trim(raw).empty() || raw.starts_with('#')) continue;
+    const std::size_t first = raw.find('|'), second = raw.find('|', first + 1);
+    Line& line = lines.emplace_back();
+    line.method = std::string(trim(raw.substr(0, first)));
+    for (const std::string& word : split(trim(raw.substr(first + 1, second - first - 1)), ' '))
+      if (!word.empty()) line.expected.push_back(word);
+    line.request = std::string(trim(raw.substr(second + 1)));
+    INFO(line.method);
+    REQUIRE(line.expected.size() == kCallers.size());
+  }
+  return lines;
+}
+
+struct Answer {
+  grpc::StatusCode code = grpc::StatusCode::OK;
+  std::string text;  ///< message and reply, as bytes
+};
+
+/// The lab with one of everything, and a token for each caller.
+struct Lab {
+  test::Database database;
+  Bench bench{database.connect()};
+  std::shared_ptr<grpc::Channel> channel = bench.over_socket();
+
+  Lab() {
+    bench.settings.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/tmp"}};
+    {
+      test::RunningStore store(test::open_store(database));
+      core::Experiment experiment = test::plain_experiment();
+      experiment.state = core::State::kCompleted;
+      core::Trial trial = test::plain_trial();
+      trial.state = core::State::kCompleted;
+      store.write({core::PutExperiment{experiment, true}, core::PutTrial{trial}});
+    }
+    db::Pool& pool = bench.pool;
+    REQUIRE(pool.query("UPDATE users SET admin = true"));
+    REQUIRE(db::create_workspace(pool, "lab", UserId(1)) == 2);
+    REQUIRE(db::create_project(pool, 2, "vision", kCanary, UserId(1)) == 2);
+    REQUIRE(db::move_experiments(pool, {1}, 2));
+    REQUIRE(pool.query("UPDATE experiments SET name = $1, description = $1, original_config = $1", kCanary));
+    REQUIRE(pool.query("UPDATE trials SET exit_reason = $1", kCanary));
+    REQUIRE(pool.query(
+        "INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources,"
+        " metadata, size, reported) VALUES ('c-1', 1, 1, $1, 'a', 1, '{}', '{}', 1, now())",
+        kCanary));
+    REQUIRE(db::create_token(pool, {.user = UserId(1), .description = kCanary}, "x", std::chrono::hours(1)) ==
+            1);
+    const std::map<std::string, db::Role> roles = {
+        {"viewer", db::Role::kViewer}, {"editor", db::Role::kEditor}, {"manager", db::Role::kWorkspaceAdmin}};
+    for (const char* const name : {"stranger", "viewer", "editor", "manager"}) {
+      users_[name] = db::create_user(pool, name, "x", false).value();
+      if (name != std::string("editor"))
+        REQUIRE(db::remove_grants(pool, {{users_[name], db::Role::kEditor, 1}}));
+      if (roles.contains(name)) REQUIRE(db::add_grants(pool, {{users_[name], roles.at(name), 2}}));
+    }
+    users_["admin"] = UserId(1);
+    users_["limited"] = users_["manager"];
+    log_in();
+  }
+
+  /// Logging out is among the methods.
+  void log_in() {
+    for (const auto& [name, user] : users_) {
+      if (name == "limited") continue;
+      REQUIRE(db::create_session(bench.pool, user, token_hash(name), std::chrono::hours(1)));
+    }
+    REQUIRE(bench.pool.query("DELETE FROM sessions WHERE token_hash = $1", token_hash("limited")));
+    REQUIRE(db::create_token(bench.pool, {.user = users_["limited"], .most = db::Role::kViewer},
+                             token_hash("limited"), std::chrono::hours(1)));
+  }
+  /// What some methods take away.
+  void restore() {
+    (void)db::set_template(bench.pool, {"net", std::string("name: ") + kCanary, 2}, true);
+    REQUIRE(db::archive_workspace(bench.pool, 2, false));
+    REQUIRE(db::archive_project(bench.pool, 2, false));
+  }
+
+  Answer call(const std::string& method, const std::string& request,
+              const std::vector<std::pair<std::string, std::string>>& metadata) {
+    grpc::GenericStub stub(channel);
+    grpc::ClientContext context;
+    for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+    context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
+                         std::chrono::seconds(30));
+    grpc::Slice slice(request);
+    grpc::ByteBuffer body(&slice, 1), reply;
+    std::promise<grpc::Status> done;
+    stub.UnaryCall(&context, "/det.v1." + method, {}, &body, &reply,
+                   [&](grpc::Status status) { done.set_value(std::move(status)); });
+    const grpc::Status status = done.get_future().get();
+    Answer answer{status.error_code(), status.error_message() + status.error_details()};
+    grpc::Slice got;
+    if (status.ok() && reply.TrySingleSlice(&got).ok())
+      answer.text.append(reinterpret_cast<const char*>(got.begin()), got.size());
+    return answer;
+  }
+  Answer call_as(const std::string& who, const Line& line) {
+    return call(line.method, encode(line), {{"authorization", "Bearer " + who}});
+  }
+
+  static const pb::MethodDescriptor& method_of(const Line& line) {
+    const auto* method = pb::DescriptorPool::generated_pool()->FindMethodByName(
+        "det.v1." + join(split(line.method, '/'), "."));
+    INFO(line.method);
+    REQUIRE(method);
+    return *method;
+  }
+  static std::string encode(const Line& line) {
+    const auto* type = method_of(line).input_type();
+    const std::unique_ptr<pb::Message> message(
+        pb::MessageFactory::generated_factory()->GetPrototype(type)->New());
+    INFO(line.method << ": " << line.request);
+    REQUIRE(pb::TextFormat::ParseFromString(line.request, message.get()));
+    return message->SerializeAsString();
+  }
+
+ private:
+  std::map<std::string, UserId> users_;
+};
+
+std::string outcome_of(const Answer& answer) {
+  switch (answer.code) {
+    case grpc::StatusCode::PERMISSION_DENIED:
+      return "no";
+    case grpc::StatusCode::NOT_FOUND:
+      return "hidden";
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return "unauthenticated";
+    case grpc::StatusCode::ABORTED:
+      return "gone";
+    case grpc::StatusCode::UNAVAILABLE:
+      return "unavailable";
+    default:
+      return "ok";
+  }
+}
+
+bool is_user_method(const std::string& method) {
+  return access("/det.v1." + method)->who == Requirement::kUser;
+}
+
+}  // namespace
+
+TEST_CASE("every method of every service has a line, and every line a method") {
+  std::set<std::string> written, offered;
+  for (const Line& line : read_cases()) CHECK(written.insert(line.method).second);
+  for (const auto* service : services())
+    for (int i = 0; i < service->method_count(); ++i)
+      offered.insert(service->name() + "/" + service->method(i)->name());
+  CHECK(written == offered);
+}
+
+TEST_CASE("every method lets in whom it should, as everybody there is") {
+  Lab lab;
+  for (const Line& line : read_cases()) {
+    for (std::size_t i = 0; i < kCallers.size(); ++i) {
+      lab.restore();
+      const Answer answer = lab.call_as(kCallers[i], line);
+      INFO(line.method << " as " << kCallers[i] << ": " << answer.code << " " << answer.text);
+      // An agent or experiment that only the core would know is not there for anybody.
+      const bool absent =
+          answer.code == grpc::StatusCode::NOT_FOUND && line.expected[i] == "ok" &&
+          (line.method.starts_with("ClusterService/") || line.method.ends_with("/GetModelDef"));
+      const bool login = line.method == "AuthService/Login";
+      if (!absent && !login) CHECK(outcome_of(answer) == line.expected[i]);
+      if (kCallers[i] == "stranger") CHECK(answer.text.find(kCanary) == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("what a stranger may not see is answered like what is not there") {
+  Lab lab;
+  for (const Line& line : read_cases()) {
+    if (line.expected[0] != "hidden" || line.request.find("config:") != std::string::npos) continue;
+    lab.restore();
+    Line nowhere = line;
+    // The same request for an object that does not exist.
+    for (const auto& [id, other] : {std::pair<std::string, std::string>{": 1", ": 4242"},
+                                    {": 2", ": 4242"},
+                                    {"\"c-1\"", "\"4242\""},
+                                    {"template_name: \"net\"", "template_name: \"4242\""}}) {
+      for (std::size_t at = 0; (at = nowhere.request.find(id, at)) != std::string::npos; at += other.size())
+        nowhere.request.replace(at, id.size(), other);
+    }
+    const Answer hidden = lab.call_as("stranger", line), absent = lab.call_as("stranger", nowhere);
+    INFO(line.method << ": " << hidden.text << " / " << absent.text);
+    CHECK(hidden.code == absent.code);
+    std::string text = hidden.text;
+    for (const std::string id : {"workspace 1", "workspace 2", "project 2", "experiment 1", "trial 1",
+                                 "token 1", "checkpoint c-1"}) {
+      if (const std::size_t at = text.find(id); at != std::string::npos)
+        text.replace(at, id.size(), id.substr(0, id.find(' ')) + " 4242");
+    }
+    if (const std::size_t at = text.find("\"net\""); at != std::string::npos) text.replace(at, 5, "\"4242\"");
+    if (line.method != "WorkspaceService/PostWorkspace") CHECK(text == absent.text);
+  }
+}
+
+TEST_CASE("no method takes a token that is missing, made up, expired or revoked, or an allocation's") {
+  Lab lab;
+  REQUIRE(db::create_session(lab.bench.pool, UserId(1), token_hash("expired"), std::chrono::hours(-1)));
+  const auto revoked =
+      db::create_token(lab.bench.pool, {.user = UserId(1)}, token_hash("revoked"), std::chrono::hours(1));
+  REQUIRE(db::change_token(lab.bench.pool, *revoked, std::nullopt, true));
+  const std::string allocation = allocation_token(lab.bench.settings.cluster_secret, AllocationId("1.a.1"));
+  const std::vector<std::vector<std::pair<std::string, std::string>>> ways = {
+      {},
+      {{"authorization", "Bearer "}},
+      {{"authorization", "Bearer guessed"}},
+      {{"authorization", "admin"}},
+      {{"authorization", "Basic admin"}},
+      {{"authorization", "Bearer expired"}},
+      {{"authorization", "Bearer revoked"}},
+      {{"x-user-token", "Bearer expired"}},
+      {{"authorization", "Bearer " + token_hash("admin")}},  // what the database keeps is no token
+      {{"authorization", "Bearer " + allocation}},
+      {{"x-allocation-token", "Bearer " + allocation}},
+      {{"x-det-peer", "127.0.0.1"}},  // whom only the gateway may name
+  };
+  for (const Line& line : read_cases()) {
+    if (line.method == "AuthService/Login" || line.method == "ClusterService/GetMaster") continue;
+    for (const auto& way : ways) {
+      const Answer answer = lab.call(line.method, Lab::encode(line), way);
+      INFO(line.method << (way.empty() ? "" : " with " + way[0].first + ": " + way[0].second) << ": "
+                       << answer.code << " " << answer.text);
+      const std::string outcome = outcome_of(answer);
+      if (is_user_method(line.method))
+        CHECK(outcome == "unauthenticated");
+      else
+        CHECK((outcome == "unauthenticated" || outcome == "no" || outcome == "gone" ||
+               answer.code == grpc::StatusCode::INVALID_ARGUMENT));
+      CHECK(answer.text.find(kCanary) == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("changes and refusals are in the audit log, reads are not") {
+  Lab lab;
+  const std::vector<Line> lines = read_cases();
+  const auto call = [&](const std::string& method, const std::string& who) {
+    for (const Line& line : lines)
+      if (line.method == method) (void)lab.call_as(who, line);
+  };
+  call("ExperimentService/GetExperiment", "editor");
+  CHECK(lab.database.number("SELECT count(*) FROM audit") == 0);
+  call("ExperimentService/KillExperiment", "viewer");
+  call("ExperimentService/KillExperiment", "stranger");
+  call("UserService/PatchUser", "admin");
+  CHECK(lab.database.value(
+            "SELECT string_agg(username || ' ' || action || ' ' || object || ' ' || outcome, ',' ORDER BY id)"
+            " FROM audit") ==
+        "viewer ExperimentService/KillExperiment experiment 1 PermissionDenied,"
+        "stranger ExperimentService/KillExperiment experiment 1 NotFound,"
+        "ada UserService/PatchUser user 1 OK");
+}
+
+}  // namespace det::api

@@ -1,0 +1,56 @@
+// Owns the tests of what is shown of a configuration's secrets.
+#include "master/api/secrets.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/yaml.h"
+
+namespace det::api {
+namespace {
+
+constexpr const char* kConfig = R"(# a comment
+name: x
+environment:
+  environment_variables:
+    - PLAIN=shown
+    - AWS_SECRET_ACCESS_KEY=canary-1
+    - wandb_api_key=canary-2
+  registry_auth: {username: me, password: canary-3}
+checkpoint_storage: {type: s3, bucket: b, access_key: canary-4, secret_key: canary-5}
+data:
+  url: shown-too
+  secrets: {db: canary-6, deep: {list: [canary-7]}}
+)";
+
+TEST_CASE("secrets are masked wherever they stand, and nothing else is") {
+  const std::string shown = masked_yaml(kConfig);
+  INFO(shown);
+  CHECK(shown.find("canary") == std::string::npos);
+  for (const char* kept : {"PLAIN=shown", "AWS_SECRET_ACCESS_KEY=****", "wandb_api_key=****", "username: me",
+                           "bucket: b", "shown-too"})
+    CHECK(shown.find(kept) != std::string::npos);
+  const auto json = parse_yaml(kConfig, "");
+  REQUIRE(json);
+  CHECK(masked_json(to_json(*json).dump()).find("canary") == std::string::npos);
+  CHECK(masked_policies("constraints: {}\ninvariant_config:\n  data: {secrets: {a: canary-8}}\n")
+            .find("canary") == std::string::npos);
+}
+
+TEST_CASE("variables for each kind of device, and as a map, are masked too") {
+  Json config = Json::parse(R"({"environment": {"environment_variables":
+      {"cpu": ["MY_TOKEN=canary", "A=b"], "cuda": {"DB_PASSWORD": "canary", "C": "d"}}}})");
+  CHECK(mask_secrets(config));
+  CHECK(config.dump() == R"({"environment":{"environment_variables":{"cpu":["MY_TOKEN=****","A=b"],)"
+                         R"("cuda":{"DB_PASSWORD":"****","C":"d"}}}})");
+}
+
+TEST_CASE("a text without secrets stays as it was written") {
+  const std::string text = "# mine\nname:   x\nenvironment: {environment_variables: [TOKEN=, A=b]}\n";
+  CHECK(masked_yaml(text) == text);
+  CHECK(masked_yaml("no: [yaml") == "no: [yaml");
+  CHECK(masked_json("{}") == "{}");
+}
+
+}  // namespace
+}  // namespace det::api

@@ -1,0 +1,242 @@
+// Owns the tests of what happens to open streams when their reader loses the right to read, and of passwords
+// and tokens over the wire. They need a database.
+#include <catch2/catch.hpp>
+
+#include "base/wait.h"
+#include "det/v1/auth.grpc.pb.h"
+#include "det/v1/log.grpc.pb.h"
+#include "det/v1/project.grpc.pb.h"
+#include "det/v1/role.grpc.pb.h"
+#include "det/v1/token.grpc.pb.h"
+#include "det/v1/user.grpc.pb.h"
+#include "master/api/passwords.h"
+#include "master/db/queries_workspace.h"
+#include "server_bench.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::api {
+namespace {
+
+constexpr const char* kPassword = "correct horse battery";
+
+/// A running trial in the default workspace; ada is the admin, eve an editor.
+struct Office {
+  test::Database database;
+  Bench bench{database.connect()};
+  std::shared_ptr<grpc::Channel> channel = bench.over_socket();
+  UserId eve;
+
+  Office() {
+    test::RunningStore store(test::open_store(database));
+    store.write({core::PutExperiment{test::plain_experiment(), true}, core::PutTrial{test::plain_trial()}});
+    REQUIRE(bench.pool.query("UPDATE users SET admin = true"));
+    REQUIRE(db::create_session(bench.pool, UserId(1), token_hash("ada"), std::chrono::hours(1)));
+    eve = db::create_user(bench.pool, "eve", hash_password(password_form(kPassword, false).value()), false)
+              .value();
+  }
+
+  void prepare(grpc::ClientContext& context, const std::string& token) {
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
+                         std::chrono::seconds(60));
+  }
+  template <typename Stub, typename Request, typename Response>
+  grpc::Status call(const std::string& token,
+                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    prepare(context, token);
+    return (Stub(channel).*method)(&context, request, response);
+  }
+  std::string log_in(const std::string& password = kPassword) {
+    v1::LoginRequest request;
+    request.set_username("eve");
+    request.set_password(password);
+    v1::LoginResponse response;
+    (void)call("", &v1::AuthService::Stub::Login, request, &response);
+    return response.token();
+  }
+  /// "" when refused.
+  std::string make_token(const std::string& as, const std::string& role = "",
+                         const std::string& lifespan = "") {
+    v1::PostAccessTokenRequest request;
+    request.set_role(role);
+    request.set_lifespan(lifespan);
+    v1::PostAccessTokenResponse response;
+    (void)call(as, &v1::TokenService::Stub::PostAccessToken, request, &response);
+    return response.token();
+  }
+  grpc::Status patch_eve(const std::string& as, const v1::PatchUser& change) {
+    v1::PatchUserRequest request;
+    request.set_user_id(static_cast<int>(eve.value));
+    *request.mutable_user() = change;
+    v1::PatchUserResponse response;
+    return call(as, &v1::UserService::Stub::PatchUser, request, &response);
+  }
+  bool works(const std::string& token) {
+    v1::CurrentUserResponse response;
+    return call(token, &v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest(), &response).ok();
+  }
+};
+
+/// A reader that follows the trial's log.
+struct Follower {
+  grpc::ClientContext context;
+  v1::LogService::Stub stub;
+  std::unique_ptr<grpc::ClientReader<v1::LogEntry>> reader;
+
+  Follower(Office& office, const std::string& token) : stub(office.channel) {
+    office.prepare(context, token);
+    v1::TrialLogsRequest request;
+    request.set_trial_id(1);
+    request.set_follow(true);
+    reader = stub.TrialLogs(&context, request);
+    reader->WaitForInitialMetadata();
+  }
+  grpc::StatusCode end() {
+    v1::LogEntry entry;
+    while (reader->Read(&entry)) {
+    }
+    return reader->Finish().error_code();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a followed log ends within a second of its reader's rights, whichever way they end") {
+  Office office;
+  const auto ends_within_a_second = [&](const std::function<void(const std::string&)>& act,
+                                        grpc::StatusCode expected) {
+    const std::string token = office.log_in();
+    REQUIRE_FALSE(token.empty());
+    Follower follower(office, token);
+    act(token);
+    const MonoTime start = mono_now();
+    CHECK(follower.end() == expected);
+    CHECK(mono_now() - start < std::chrono::seconds(1));
+  };
+  SECTION("by logging out") {
+    ends_within_a_second(
+        [&](const std::string& token) {
+          v1::LogoutResponse response;
+          REQUIRE(office.call(token, &v1::AuthService::Stub::Logout, v1::LogoutRequest(), &response).ok());
+        },
+        grpc::StatusCode::UNAUTHENTICATED);
+  }
+  SECTION("by being put out") {
+    ends_within_a_second(
+        [&](const std::string&) {
+          v1::PatchUser change;
+          change.mutable_active()->set_value(false);
+          REQUIRE(office.patch_eve("ada", change).ok());
+        },
+        grpc::StatusCode::UNAUTHENTICATED);
+  }
+  SECTION("by a new password") {
+    ends_within_a_second(
+        [&](const std::string&) {
+          v1::PatchUser change;
+          change.mutable_password()->set_value("another horse battery");
+          REQUIRE(office.patch_eve("ada", change).ok());
+        },
+        grpc::StatusCode::UNAUTHENTICATED);
+  }
+  SECTION("by losing the role") {
+    ends_within_a_second(
+        [&](const std::string&) {
+          v1::AssignRolesRequest request;
+          v1::UserRoleAssignment* one = request.add_user_role_assignments();
+          one->set_user_id(static_cast<int>(office.eve.value));
+          one->mutable_role_assignment()->mutable_role()->set_name("editor");
+          one->mutable_role_assignment()->mutable_scope_workspace_id()->set_value(1);
+          v1::AssignRolesResponse response;
+          REQUIRE(office.call("ada", &v1::RoleService::Stub::RemoveAssignments, request, &response).ok());
+        },
+        grpc::StatusCode::NOT_FOUND);
+  }
+  SECTION("by the experiment moving where the reader has no role") {
+    ends_within_a_second(
+        [&](const std::string&) {
+          const auto lab = db::create_workspace(office.bench.pool, "lab", UserId(1)).value();
+          v1::MoveExperimentRequest request;
+          request.set_experiment_id(1);
+          request.set_destination_project_id(
+              static_cast<int>(db::create_project(office.bench.pool, lab, "vision", "", UserId(1)).value()));
+          v1::MoveExperimentResponse response;
+          REQUIRE(office.call("ada", &v1::ProjectService::Stub::MoveExperiment, request, &response).ok());
+        },
+        grpc::StatusCode::NOT_FOUND);
+  }
+}
+
+TEST_CASE("a followed log of a token ends within a second of its revocation; another's goes on") {
+  Office office;
+  const std::string login = office.log_in(), token = office.make_token(login);
+  REQUIRE_FALSE(token.empty());
+  Follower revoked(office, token), other(office, login);
+  v1::PatchAccessTokenRequest request;
+  request.set_token_id(static_cast<int>(office.database.number("SELECT max(id) FROM sessions")));
+  request.set_set_revoked(true);
+  v1::PatchAccessTokenResponse response;
+  REQUIRE(office.call(login, &v1::TokenService::Stub::PatchAccessToken, request, &response).ok());
+  CHECK(response.token_info().revoked());
+  const MonoTime start = mono_now();
+  CHECK(revoked.end() == grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(mono_now() - start < std::chrono::seconds(1));
+  CHECK_FALSE(office.works(token));
+  CHECK(office.works(login));
+  other.context.TryCancel();
+  CHECK(other.end() == grpc::StatusCode::CANCELLED);
+}
+
+TEST_CASE("a token may be less than its user, never more") {
+  Office office;
+  const std::string login = office.log_in(), viewer = office.make_token(login, "Viewer");
+  REQUIRE_FALSE(viewer.empty());
+  CHECK(viewer.starts_with("det_p_"));
+  CHECK(office.make_token(viewer).empty());
+  CHECK(office.make_token(login, "ClusterAdmin").empty());
+  CHECK(office.make_token(login, "Emperor").empty());
+  CHECK(office.make_token(login, "", "tomorrow").empty());
+  CHECK(office.make_token(login, "", "-5h").empty());
+  v1::PatchUser change;
+  change.mutable_display_name()->set_value("Eve");
+  CHECK(office.patch_eve(viewer, change).error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK(office.patch_eve(login, change).ok());
+  change.mutable_admin()->set_value(true);
+  CHECK(office.patch_eve(login, change).error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK(office.database.number("SELECT count(*) FROM users WHERE admin") == 1);
+  // Only hashes are kept.
+  CHECK(office.database.number("SELECT count(*) FROM sessions WHERE length(token_hash) <> 64") == 0);
+}
+
+TEST_CASE("no password is blank, easy, or the user's name, however it is sent") {
+  Office office;
+  const auto refused = [&](const std::string& password, bool hashed) {
+    v1::PostUserRequest request;
+    request.mutable_user()->set_username("mallory");
+    request.set_password(password);
+    request.set_is_hashed(hashed);
+    v1::PostUserResponse response;
+    return office.call("ada", &v1::UserService::Stub::PostUser, request, &response).error_code() ==
+           grpc::StatusCode::INVALID_ARGUMENT;
+  };
+  for (const char* password :
+       {"", "a", "Sh0rt!", "eightlow", "password", "changeme123", "mallory", "MALLORY", "mallory123"}) {
+    INFO(password);
+    CHECK(refused(password, false));
+  }
+  CHECK(refused("", true));
+  CHECK(refused("no hash", true));
+  for (const char* password : {"password", "determined", "mallory"})
+    CHECK(refused(password_form(password, false).value(), true));
+  CHECK_FALSE(refused("Gr8 enough", false));
+  CHECK(office.database.number("SELECT count(*) FROM users WHERE name = 'mallory'") == 1);
+  // A new user of a fresh cluster may edit in the default workspace, and nothing else.
+  CHECK(office.database.value(
+            "SELECT role || ' ' || workspace_id FROM grants g JOIN users u ON u.id = g.user_id"
+            " WHERE u.name = 'mallory'") == "EDITOR 1");
+}
+
+}  // namespace det::api
