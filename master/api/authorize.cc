@@ -18,7 +18,9 @@
 #include "det/v1/harness.pb.h"
 #include "det/v1/log.pb.h"
 #include "det/v1/policy.pb.h"
+#include "det/v1/run.pb.h"
 #include "det/v1/search.pb.h"
+#include "det/v1/task.pb.h"
 #include "det/v1/template.pb.h"
 #include "det/v1/trial.pb.h"
 
@@ -27,51 +29,96 @@ namespace {
 
 using R = Requirement;
 
+constexpr std::pair<std::string_view, Requirement> kTable[] = {
+    {"/det.v1.AuthService/Login", R::kNobody},
+    {"/det.v1.AuthService/Logout", R::kUser},
+    {"/det.v1.AuthService/CurrentUser", R::kUser},
+    {"/det.v1.ClusterService/GetMaster", R::kNobody},
+    {"/det.v1.ClusterService/GetAgents", R::kUser},
+    {"/det.v1.ClusterService/GetAgent", R::kUser},
+    {"/det.v1.ClusterService/GetSlots", R::kUser},
+    {"/det.v1.ExperimentService/CreateExperiment", R::kUser},
+    {"/det.v1.ExperimentService/UploadExperiment", R::kUser},
+    {"/det.v1.ExperimentService/GetExperiments", R::kUser},
+    {"/det.v1.ExperimentService/GetExperiment", R::kUser},
+    {"/det.v1.ExperimentService/GetExperimentTrials", R::kUser},
+    {"/det.v1.ExperimentService/GetExperimentCheckpoints", R::kUser},
+    {"/det.v1.ExperimentService/GetModelDef", R::kUser},
+    {"/det.v1.ExperimentService/ActivateExperiment", R::kUser},
+    {"/det.v1.ExperimentService/PauseExperiment", R::kUser},
+    {"/det.v1.ExperimentService/CancelExperiment", R::kUser},
+    {"/det.v1.ExperimentService/KillExperiment", R::kUser},
+    {"/det.v1.ExperimentService/ExtendExperiment", R::kUser},
+    {"/det.v1.ExperimentService/RetryExperiment", R::kUser},
+    {"/det.v1.TrialService/GetTrial", R::kUserOrAllocation},
+    {"/det.v1.TrialService/GetTrialWorkloads", R::kUser},
+    {"/det.v1.TrialService/GetTrialCheckpoints", R::kUser},
+    {"/det.v1.TrialService/KillTrial", R::kUser},
+    {"/det.v1.TrialService/CompareTrials", R::kUser},
+    {"/det.v1.AllocationService/GetTrialAllocations", R::kUser},
+    {"/det.v1.SearchService/SearchExperiments", R::kUser},
+    {"/det.v1.CheckpointService/GetCheckpoint", R::kUserOrAllocation},
+    {"/det.v1.CheckpointService/DownloadCheckpoint", R::kUser},
+    {"/det.v1.LogService/TrialLogs", R::kUser},
+    {"/det.v1.TemplateService/GetTemplates", R::kUser},
+    {"/det.v1.TemplateService/GetTemplate", R::kUser},
+    {"/det.v1.TemplateService/PostTemplate", R::kUser},
+    {"/det.v1.TemplateService/PutTemplate", R::kUser},
+    {"/det.v1.TemplateService/DeleteTemplate", R::kUser},
+    {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", R::kUser},
+    {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies", R::kAdmin},
+    {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", R::kAdmin},
+    {"/det.v1.ExperimentService/PatchExperiment", R::kUser},
+    {"/det.v1.ExperimentService/ArchiveExperiment", R::kUser},
+    {"/det.v1.ExperimentService/UnarchiveExperiment", R::kUser},
+    {"/det.v1.ExperimentService/DeleteExperiment", R::kUser},
+    {"/det.v1.ExperimentService/PutExperimentLabel", R::kUser},
+    {"/det.v1.ExperimentService/DeleteExperimentLabel", R::kUser},
+    {"/det.v1.ExperimentService/GetExperimentLabels", R::kUser},
+    {"/det.v1.ExperimentService/ContinueExperiment", R::kUser},
+    {"/det.v1.ExperimentService/ActivateExperiments", R::kUser},
+    {"/det.v1.ExperimentService/PauseExperiments", R::kUser},
+    {"/det.v1.ExperimentService/CancelExperiments", R::kUser},
+    {"/det.v1.ExperimentService/KillExperiments", R::kUser},
+    {"/det.v1.ExperimentService/ArchiveExperiments", R::kUser},
+    {"/det.v1.ExperimentService/UnarchiveExperiments", R::kUser},
+    {"/det.v1.ExperimentService/DeleteExperiments", R::kUser},
+    {"/det.v1.ExperimentService/GetExperimentValidationHistory", R::kUser},
+    {"/det.v1.ExperimentService/GetModelDefTree", R::kUser},
+    {"/det.v1.ExperimentService/GetModelDefFile", R::kUser},
+    {"/det.v1.ExperimentService/PreviewHPSearch", R::kUser},
+    {"/det.v1.CheckpointService/PatchCheckpoints", R::kUser},
+    {"/det.v1.CheckpointService/DeleteCheckpoints", R::kUser},
+    {"/det.v1.CheckpointService/CheckpointsRemoveFiles", R::kUser},
+    {"/det.v1.CheckpointService/PostCheckpointMetadata", R::kUser},
+    {"/det.v1.TaskService/GetTask", R::kUser},
+    {"/det.v1.ExperimentService/GetBestSearcherValidationMetric", R::kUserOrAllocation},
+    {"/det.v1.TaskService/GetTaskContextDirectory", R::kUserOrAllocation},
+    {"/det.v1.RunService/RunPrepareForReporting", R::kUserOrAllocation},
+    {"/det.v1.RunService/GetRunMetadata", R::kUserOrAllocation},
+    {"/det.v1.RunService/PostRunMetadata", R::kUserOrAllocation},
+    {"/det.v1.TrialService/ReportTrialMetrics", R::kAllocation},
+    {"/det.v1.TrialService/ReportTrialTrainingMetrics", R::kAllocation},
+    {"/det.v1.TrialService/ReportTrialValidationMetrics", R::kAllocation},
+    {"/det.v1.TrialService/ReportTrialProgress", R::kAllocation},
+    {"/det.v1.TrialService/PostTrialRunnerMetadata", R::kAllocation},
+    {"/det.v1.TrialService/ReportTrialSearcherEarlyExit", R::kAllocation},
+    {"/det.v1.CheckpointService/ReportCheckpoint", R::kAllocation},
+    {"/det.v1.TaskService/PostTaskLogs", R::kAllocation},
+    {"/det.v1.AllocationService/AllocationRendezvousInfo", R::kAllocation},
+    {"/det.v1.AllocationService/AllocationPreemptionSignal", R::kAllocation},
+    {"/det.v1.AllocationService/AckAllocationPreemptionSignal", R::kAllocation},
+    {"/det.v1.AllocationService/PostAllocationAcceleratorData", R::kAllocation},
+    {"/det.v1.AllocationService/PostAllocationProxyAddress", R::kAllocation},
+    {"/det.v1.AllocationService/AllocationReady", R::kAllocation},
+    {"/det.v1.HarnessService/Session", R::kAllocation},
+    {"/det.v1.AgentService/Link", R::kLoopbackAgent},
+    {"/det.v1.AgentService/GetContext", R::kLoopbackAgent},
+    {"/det.v1.AgentService/ShipLogs", R::kLoopbackAgent},
+};
+
 const std::map<std::string_view, Requirement>& table() {
-  static const std::map<std::string_view, Requirement> requirements = {
-      {"/det.v1.AuthService/Login", R::kNobody},
-      {"/det.v1.AuthService/Logout", R::kUser},
-      {"/det.v1.AuthService/CurrentUser", R::kUser},
-      {"/det.v1.ClusterService/GetMaster", R::kNobody},
-      {"/det.v1.ClusterService/GetAgents", R::kUser},
-      {"/det.v1.ClusterService/GetAgent", R::kUser},
-      {"/det.v1.ClusterService/GetSlots", R::kUser},
-      {"/det.v1.ExperimentService/CreateExperiment", R::kUser},
-      {"/det.v1.ExperimentService/UploadExperiment", R::kUser},
-      {"/det.v1.ExperimentService/GetExperiments", R::kUser},
-      {"/det.v1.ExperimentService/GetExperiment", R::kUser},
-      {"/det.v1.ExperimentService/GetExperimentTrials", R::kUser},
-      {"/det.v1.ExperimentService/GetExperimentCheckpoints", R::kUser},
-      {"/det.v1.ExperimentService/GetModelDef", R::kUser},
-      {"/det.v1.ExperimentService/ActivateExperiment", R::kUser},
-      {"/det.v1.ExperimentService/PauseExperiment", R::kUser},
-      {"/det.v1.ExperimentService/CancelExperiment", R::kUser},
-      {"/det.v1.ExperimentService/KillExperiment", R::kUser},
-      {"/det.v1.ExperimentService/ExtendExperiment", R::kUser},
-      {"/det.v1.ExperimentService/RetryExperiment", R::kUser},
-      {"/det.v1.TrialService/GetTrial", R::kUser},
-      {"/det.v1.TrialService/GetTrialWorkloads", R::kUser},
-      {"/det.v1.TrialService/GetTrialCheckpoints", R::kUser},
-      {"/det.v1.TrialService/KillTrial", R::kUser},
-      {"/det.v1.TrialService/CompareTrials", R::kUser},
-      {"/det.v1.AllocationService/GetTrialAllocations", R::kUser},
-      {"/det.v1.SearchService/SearchExperiments", R::kUser},
-      {"/det.v1.CheckpointService/GetCheckpoint", R::kUser},
-      {"/det.v1.CheckpointService/DownloadCheckpoint", R::kUser},
-      {"/det.v1.LogService/TrialLogs", R::kUser},
-      {"/det.v1.TemplateService/GetTemplates", R::kUser},
-      {"/det.v1.TemplateService/GetTemplate", R::kUser},
-      {"/det.v1.TemplateService/PostTemplate", R::kUser},
-      {"/det.v1.TemplateService/PutTemplate", R::kUser},
-      {"/det.v1.TemplateService/DeleteTemplate", R::kUser},
-      {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", R::kUser},
-      {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies", R::kAdmin},
-      {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", R::kAdmin},
-      {"/det.v1.HarnessService/Session", R::kAllocation},
-      {"/det.v1.AgentService/Link", R::kLoopbackAgent},
-      {"/det.v1.AgentService/GetContext", R::kLoopbackAgent},
-      {"/det.v1.AgentService/ShipLogs", R::kLoopbackAgent},
-  };
+  static const std::map<std::string_view, Requirement> requirements(std::begin(kTable), std::end(kTable));
   return requirements;
 }
 
@@ -143,6 +190,9 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
         return fail(Code::kPermissionDenied, "agents are accepted from this machine only");
       }
       return caller;
+    case Requirement::kUserOrAllocation:
+      if (caller.credentials.user_token.empty() && !caller.credentials.allocation_token.empty()) return caller;
+      break;
     case Requirement::kUser:
     case Requirement::kAdmin:
       break;
@@ -185,6 +235,8 @@ std::vector<const google::protobuf::ServiceDescriptor*> services() {
       v1::TrialLogsRequest::descriptor()->file()->service(0),
       v1::GetTemplatesRequest::descriptor()->file()->service(0),
       v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
+      v1::GetTaskRequest::descriptor()->file()->service(0),
+      v1::GetRunMetadataRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
   };

@@ -25,6 +25,7 @@ enum class Requirement {
   kAdmin,       ///< a valid session of an admin
   kAllocation,  ///< the token of the allocation the call names, or of its trial's owner when that runs outside the
                 ///< cluster (both checked where the ids are known)
+  kUserOrAllocation,  ///< a valid session, or else the token of an allocation, which the handler checks
   kLoopbackAgent,  ///< an agent on this machine (join tokens come with remote agents)
 };
 

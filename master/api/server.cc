@@ -15,7 +15,9 @@
 #include "master/api/harness_session.h"
 #include "master/api/log.h"
 #include "master/api/policy.h"
+#include "master/api/run.h"
 #include "master/api/search.h"
+#include "master/api/task.h"
 #include "master/api/template.h"
 #include "master/api/trial.h"
 
@@ -60,6 +62,8 @@ struct Server::Parts {
         log(c),
         templates(c),
         policies(c),
+        tasks(c),
+        runs(c),
         harness(c),
         agent(c) {}
 
@@ -74,6 +78,8 @@ struct Server::Parts {
   LogService log;
   TemplateService templates;
   ConfigPolicyService policies;
+  TaskService tasks;
+  RunService runs;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -93,6 +99,8 @@ struct Server::Parts {
     builder.RegisterService(&log);
     builder.RegisterService(&templates);
     builder.RegisterService(&policies);
+    builder.RegisterService(&tasks);
+    builder.RegisterService(&runs);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }
@@ -136,7 +144,10 @@ void Server::send(core::Send send) {
         if constexpr (std::is_same_v<T, core::StartAllocation>) parts_->agent.start(std::move(command));
         if constexpr (std::is_same_v<T, core::KillAllocation>) parts_->agent.kill(std::move(command));
         if constexpr (std::is_same_v<T, core::AllocationForgotten>) parts_->agent.forget(std::move(command));
-        if constexpr (std::is_same_v<T, core::PreemptAllocation>) parts_->harness.preempt(command.allocation);
+        if constexpr (std::is_same_v<T, core::PreemptAllocation>) {
+          parts_->harness.preempt(command.allocation);
+          parts_->allocation.preempt(command.allocation);
+        }
       },
       std::move(send));
 }
@@ -146,12 +157,14 @@ void Server::changed(const loop::Change& change) { parts_->context.hub.publish(c
 void Server::tick() {
   parts_->agent.tick();
   parts_->harness.tick();
+  parts_->allocation.tick();
 }
 
 void Server::stop(Duration grace) {
   parts_->context.edge.post([parts = parts_.get()] {
     parts->agent.close();
     parts->harness.close();
+    parts->allocation.close();
   });
   const auto deadline =
       std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + grace;

@@ -30,4 +30,11 @@ inline grpc::ServerUnaryReactor* unary(const Context& context, grpc::CallbackSer
   return reactor;
 }
 
+/// The same; `request` is what the call is about.
+inline grpc::ServerUnaryReactor* unary(const Context& context, grpc::CallbackServerContext* call,
+                                       const google::protobuf::Message* /*request*/, const char* method,
+                                       std::function<Status(const Caller&)> body, loop::Workers* workers = nullptr) {
+  return unary(context, call, method, std::move(body), workers);
+}
+
 }  // namespace det::api

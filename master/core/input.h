@@ -60,6 +60,13 @@ struct ContinueSearch {
   std::shared_ptr<const Recovered> ended;  ///< the rows of an experiment that has ended
 };
 
+/// The experiment is about to be deleted from the store: it is not taken up again. Repeats safely. Replies Done, or
+/// kFailedPrecondition while it lives.
+struct BarExperiment {
+  ReplyTo reply = 0;
+  ExperimentId experiment;
+};
+
 // ---- from agents (through master/api/agent_link) ---------------------------------------------------------------
 
 /// What an agent holds when it connects.
@@ -165,7 +172,7 @@ struct EndTrial {
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, AgentConnected,
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, BarExperiment, AgentConnected,
                            AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
                            ReportCheckpoint, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
                            HarnessAlive, EndTrial, Tick>;

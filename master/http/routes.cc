@@ -12,7 +12,7 @@ namespace {
 
 void add_rule(const google::protobuf::MethodDescriptor& method, const google::api::HttpRule& rule,
               std::vector<Route>& routes) {
-  Route route{.method = &method, .has_body = !rule.body().empty()};
+  Route route{.method = &method, .body = rule.body()};
   std::string path;
   switch (rule.pattern_case()) {
     case google::api::HttpRule::kGet:

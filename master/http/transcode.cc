@@ -145,13 +145,15 @@ bool has_flag(const Request& request, std::string_view key) {
 
 Result<std::unique_ptr<pb::Message>> to_message(const Match& match, const Request& request, int json_depth) {
   auto message = new_message(match.route->method->input_type());
-  const std::string_view body = match.route->has_body ? trim(request.body) : std::string_view();
+  const std::string& field = match.route->body;
+  const std::string_view body = field.empty() ? std::string_view() : trim(request.body);
   if (!body.empty()) {
     if (auto bad = find_bad_utf8(body)) return fail(Code::kInvalidArgument, "body: not UTF-8");
     if (json_depth_of(body) > json_depth) {
       return fail(Code::kInvalidArgument, "body: nested deeper than " + std::to_string(json_depth));
     }
-    TRY(parse_into(body, "body", *message));
+    TRY(parse_into(field == "*" ? std::string(body) : "{\"" + field + "\":" + std::string(body) + "}", "body",
+                   *message));
   }
   TRY_ASSIGN(Json json, parameters(match, request));
   if (!json.empty()) {
