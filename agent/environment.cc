@@ -84,6 +84,8 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_TASK_ID"] = order.task_id();
   variables["DET_TASK_TYPE"] = "TRIAL";
   variables["DET_ALLOCATION_ID"] = order.allocation_id();
+  variables["DET_RESOURCES_ID"] = order.allocation_id();
+  variables["DET_CONTAINER_ID"] = order.allocation_id();
   variables["DET_SESSION_TOKEN"] = order.token();
   variables["DET_EXPERIMENT_ID"] = std::to_string(order.experiment_id());
   variables["DET_TRIAL_ID"] = std::to_string(order.trial_id());

@@ -184,7 +184,7 @@ CLI::Option* add_id(CLI::App& app, int& id, const char* what) {
 
 Command experiment_command() {
   using Stub = v1::ExperimentService::Stub;
-  return {
+  Command command{
       {"experiment", "e"},
       "Create, watch and steer experiments.",
       {},
@@ -206,7 +206,12 @@ Command experiment_command() {
        steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed"),
        {{"move"}, "File an experiment under another project.", declare_move},
        {{"extend"}, "Give a search more trials or time, also after its end.", declare_extend},
-       {{"retry"}, "Run failed trials again from their checkpoints.", declare_retry}}};
+       {{"retry"}, "Run failed trials again from their checkpoints.", declare_retry},
+       steering({"archive"}, "Put an experiment that has ended out of sight.", &Stub::ArchiveExperiment, "Archived"),
+       steering({"unarchive"}, "Bring it back.", &Stub::UnarchiveExperiment, "Unarchived")}};
+  std::vector<Command> more = life_verbs();
+  for (Command& verb : more) command.verbs.push_back(std::move(verb));
+  return command;
 }
 
 }  // namespace det::cli

@@ -13,6 +13,9 @@ Action declare_list_checkpoints(CLI::App& app);
 Action declare_simulate(CLI::App& app);
 Action declare_move(CLI::App& app);
 
+/// delete, label, set, fork, continue.
+std::vector<Command> life_verbs();
+
 /// The required argument "ID".
 CLI::Option* add_id(CLI::App& app, int& id, const char* what);
 

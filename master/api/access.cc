@@ -20,7 +20,9 @@
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
 #include "det/v1/role.pb.h"
+#include "det/v1/run.pb.h"
 #include "det/v1/search.pb.h"
+#include "det/v1/task.pb.h"
 #include "det/v1/template.pb.h"
 #include "det/v1/token.pb.h"
 #include "det/v1/trial.pb.h"
@@ -42,6 +44,10 @@ constexpr Access user(A action, T target, const char* field = "") {
 }
 constexpr Access user(Rule one, Rule two) { return {Requirement::kUser, {{one, two}}, 2}; }
 constexpr Access user(Rule one, Rule two, Rule three) { return {Requirement::kUser, {{one, two, three}}, 3}; }
+
+constexpr Access either(A action, T target, const char* field) {
+  return {Requirement::kUserOrAllocation, {{{action, target, field}}}, 1};
+}
 
 struct Entry {
   std::string_view method;
@@ -116,14 +122,14 @@ constexpr Entry kTable[] = {
     {"/det.v1.ExperimentService/KillExperiment", user(A::kEdit, T::kExperiment, "id")},
     {"/det.v1.ExperimentService/ExtendExperiment", user(A::kEdit, T::kExperiment, "id")},
     {"/det.v1.ExperimentService/RetryExperiment", user(A::kEdit, T::kExperiment, "id")},
-    {"/det.v1.TrialService/GetTrial", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.TrialService/GetTrial", either(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.TrialService/GetTrialWorkloads", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.TrialService/GetTrialCheckpoints", user(A::kView, T::kTrial, "id")},
     {"/det.v1.TrialService/KillTrial", user(A::kEdit, T::kTrial, "id")},
     {"/det.v1.TrialService/CompareTrials", user(A::kView, T::kTrial, "trial_ids")},
     {"/det.v1.AllocationService/GetTrialAllocations", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.SearchService/SearchExperiments", user(A::kView, T::kListed)},
-    {"/det.v1.CheckpointService/GetCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.CheckpointService/GetCheckpoint", either(A::kView, T::kCheckpoint, "checkpoint_uuid")},
     {"/det.v1.CheckpointService/DownloadCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
     {"/det.v1.LogService/TrialLogs", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.TemplateService/GetTemplates", user(A::kView, T::kListed)},
@@ -136,6 +142,49 @@ constexpr Entry kTable[] = {
      user(A::kAdminister, T::kCluster, "workload_type")},
     {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
      user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ExperimentService/PatchExperiment", user(A::kEdit, T::kExperiment, "experiment.id")},
+    {"/det.v1.ExperimentService/ArchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/UnarchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/DeleteExperiment", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/PutExperimentLabel", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/DeleteExperimentLabel", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetExperimentLabels", user(A::kView, T::kListed)},
+    {"/det.v1.ExperimentService/ContinueExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/ActivateExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/PauseExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/CancelExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/KillExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/ArchiveExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/UnarchiveExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/DeleteExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/GetExperimentValidationHistory", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetBestSearcherValidationMetric", either(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetModelDefTree", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetModelDefFile", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/PreviewHPSearch", user(A::kView, T::kNothing)},
+    {"/det.v1.CheckpointService/PatchCheckpoints", user(A::kEdit, T::kInside)},
+    {"/det.v1.CheckpointService/DeleteCheckpoints", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
+    {"/det.v1.CheckpointService/CheckpointsRemoveFiles", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
+    {"/det.v1.CheckpointService/PostCheckpointMetadata", user(A::kEdit, T::kCheckpoint, "checkpoint.uuid")},
+    {"/det.v1.TaskService/GetTask", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/GetTaskContextDirectory", either(A::kView, T::kTask, "task_id")},
+    {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
+    {"/det.v1.RunService/GetRunMetadata", either(A::kView, T::kTrial, "run_id")},
+    {"/det.v1.RunService/PostRunMetadata", either(A::kEdit, T::kTrial, "run_id")},
+    {"/det.v1.TrialService/ReportTrialMetrics", allocation()},
+    {"/det.v1.TrialService/ReportTrialTrainingMetrics", allocation()},
+    {"/det.v1.TrialService/ReportTrialValidationMetrics", allocation()},
+    {"/det.v1.TrialService/ReportTrialProgress", allocation()},
+    {"/det.v1.TrialService/PostTrialRunnerMetadata", allocation()},
+    {"/det.v1.TrialService/ReportTrialSearcherEarlyExit", allocation()},
+    {"/det.v1.CheckpointService/ReportCheckpoint", allocation()},
+    {"/det.v1.TaskService/PostTaskLogs", allocation()},
+    {"/det.v1.AllocationService/AllocationRendezvousInfo", allocation()},
+    {"/det.v1.AllocationService/AllocationPreemptionSignal", allocation()},
+    {"/det.v1.AllocationService/AckAllocationPreemptionSignal", allocation()},
+    {"/det.v1.AllocationService/PostAllocationAcceleratorData", allocation()},
+    {"/det.v1.AllocationService/PostAllocationProxyAddress", allocation()},
+    {"/det.v1.AllocationService/AllocationReady", allocation()},
     {"/det.v1.HarnessService/Session", allocation()},
     {"/det.v1.AgentService/Link", agent()},
     {"/det.v1.AgentService/GetContext", agent()},
@@ -254,6 +303,8 @@ std::string_view target_name(Target target) {
       return "checkpoint";
     case Target::kTemplate:
       return "template";
+    case Target::kTask:
+      return "task";
     case Target::kNothing:
     case Target::kListed:
     case Target::kInside:
@@ -283,6 +334,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
       v1::GetJobsRequest::descriptor()->file()->service(0),
       v1::ExplainTrialRequest::descriptor()->file()->service(0),
+      v1::GetTaskRequest::descriptor()->file()->service(0),
+      v1::GetRunMetadataRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
   };

@@ -20,6 +20,7 @@ namespace det::api {
 enum class Requirement {
   kNobody,      ///< anyone who can connect
   kUser,        ///< a valid login or access token; the rules say the rest
+  kUserOrAllocation,  ///< a user by the rules, or else the token of an allocation, which the handler checks
   kAllocation,  ///< the token of the allocation the call names, or of its trial's owner when that runs
                 ///< outside the cluster (both checked where the ids are known)
   kLoopbackAgent,  ///< an agent on this machine (join tokens come with remote agents)
@@ -41,6 +42,7 @@ enum class Target {
   kTrial,
   kCheckpoint,
   kTemplate,
+  kTask,
 };
 
 /// `field` of the request holds the object's id, or several; "user.username" is a field of a field.

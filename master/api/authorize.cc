@@ -53,6 +53,8 @@ std::optional<db::Placed> placed(Target target) {
       return db::Placed::kCheckpoint;
     case Target::kTemplate:
       return db::Placed::kTemplate;
+    case Target::kTask:
+      return db::Placed::kTask;
     default:
       return std::nullopt;
   }
@@ -174,7 +176,10 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
                          const google::protobuf::Message* request) {
   const Access* const entry = access(method);
   if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
-  if (entry->who == Requirement::kUser) {
+  // A process of a trial: the handler looks at its token.
+  const bool by_allocation = entry->who == Requirement::kUserOrAllocation && credentials.user_token.empty() &&
+                             !credentials.allocation_token.empty();
+  if (!by_allocation && (entry->who == Requirement::kUser || entry->who == Requirement::kUserOrAllocation)) {
     TRY_ASSIGN(Caller caller, identify(std::move(credentials), pool));
     Status allowed;
     for (const Rule& rule : entry->rules()) {

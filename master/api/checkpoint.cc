@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "master/api/convert.h"
 #include "master/api/secrets.h"
+#include "master/api/reporter.h"
 #include "master/api/trial.h"
 
 namespace det::api {
@@ -181,9 +182,10 @@ grpc::ServerUnaryReactor* CheckpointService::GetCheckpoint(grpc::CallbackServerC
                                                            const v1::GetCheckpointRequest* request,
                                                            v1::GetCheckpointResponse* response) {
   return unary(context_, call, request, "/det.v1.CheckpointService/GetCheckpoint",
-               [this, request, response](const Caller&) -> Status {
+               [this, request, response](const Caller& caller) -> Status {
                  TRY_ASSIGN(const db::CheckpointRow row,
                             db::get_checkpoint(context_.pool, CheckpointId(request->checkpoint_uuid())));
+                 TRY(admit(context_, caller, {.experiment = row.experiment}));
                  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
                  to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
                  json_to_struct(

@@ -5,6 +5,7 @@
 
 #include "det/v1/checkpoint.grpc.pb.h"
 #include "master/api/unary.h"
+#include "master/db/queries_checkpoint.h"
 
 namespace det::api {
 
@@ -16,10 +17,30 @@ class CheckpointService final : public v1::CheckpointService::CallbackService {
                                           v1::GetCheckpointResponse* response) override;
   grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* DownloadCheckpoint(
       grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request) override;
+  // checkpoint_changes.cc
+  grpc::ServerUnaryReactor* ReportCheckpoint(grpc::CallbackServerContext* call,
+                                             const v1::ReportCheckpointRequest* request,
+                                             v1::ReportCheckpointResponse* response) override;
+  grpc::ServerUnaryReactor* PatchCheckpoints(grpc::CallbackServerContext* call,
+                                             const v1::PatchCheckpointsRequest* request,
+                                             v1::PatchCheckpointsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteCheckpoints(grpc::CallbackServerContext* call,
+                                              const v1::DeleteCheckpointsRequest* request,
+                                              v1::DeleteCheckpointsResponse* response) override;
+  grpc::ServerUnaryReactor* CheckpointsRemoveFiles(grpc::CallbackServerContext* call,
+                                                   const v1::CheckpointsRemoveFilesRequest* request,
+                                                   v1::CheckpointsRemoveFilesResponse* response) override;
+  grpc::ServerUnaryReactor* PostCheckpointMetadata(grpc::CallbackServerContext* call,
+                                                   const v1::PostCheckpointMetadataRequest* request,
+                                                   v1::PostCheckpointMetadataResponse* response) override;
 
  private:
   const Context& context_;
 };
+
+/// Removes the directories of the checkpoints below their storage; what is gone stays gone. kFailedPrecondition when the
+/// storage is not there.
+Status remove_checkpoints(const std::string& root, const std::vector<db::CheckpointRow>& rows);
 
 /// Packs the files `paths` below `directory` as tar.gz and gives it to `sink` in pieces of at most 1 MiB;
 /// `sink` says false to stop (kCancelled). No path leaves the directory, links included.

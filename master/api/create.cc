@@ -65,6 +65,16 @@ Result<ContextArchive> context_of(const v1::CreateExperimentRequest& request,
   return result;
 }
 
+/// A fork that brings no files runs with its parent's.
+Result<ContextArchive> context_of_parent(const Context& context, ExperimentId parent) {
+  auto bytes = db::get_model_definition(context.pool, parent);
+  if (!bytes && bytes.error().code == Code::kNotFound) return ContextArchive{};
+  if (!bytes) return tl::unexpected(bytes.error());
+  ContextArchive result{.bytes = std::move(*bytes), .items = {}};
+  TRY_ASSIGN(result.items, check_archive(result.bytes));
+  return result;
+}
+
 std::vector<std::string> paths_of(const ContextArchive& context) {
   std::vector<std::string> paths;
   for (const ArchiveItem& item : context.items) {
@@ -188,7 +198,10 @@ Status create_experiment(const Context& context, const Caller& caller,
   if (known) return answer(context, *known, response);
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request));
   TRY_ASSIGN(const std::int64_t project, project_of(context, caller, request, parsed.config.resolved));
-  TRY_ASSIGN(const ContextArchive files, context_of(request, std::move(archive)));
+  TRY_ASSIGN(ContextArchive files, context_of(request, std::move(archive)));
+  if (files.bytes.empty() && request.parent_id() != 0) {
+    TRY_ASSIGN(files, context_of_parent(context, ExperimentId(request.parent_id())));
+  }
   if (!request.unmanaged())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));

@@ -33,8 +33,44 @@ db::ExperimentSort sort_of(v1::GetExperimentsRequest::SortBy sort) {
       return db::ExperimentSort::kName;
     case Request::SORT_BY_RESOURCE_POOL:
       return db::ExperimentSort::kResourcePool;
+    case Request::SORT_BY_FORKED_FROM:
+      return db::ExperimentSort::kForkedFrom;
+    case Request::SORT_BY_PROJECT_ID:
+      return db::ExperimentSort::kProject;
+    case Request::SORT_BY_CHECKPOINT_SIZE:
+      return db::ExperimentSort::kCheckpointSize;
+    case Request::SORT_BY_CHECKPOINT_COUNT:
+      return db::ExperimentSort::kCheckpointCount;
+    case Request::SORT_BY_SEARCHER_METRIC_VAL:
+      return db::ExperimentSort::kSearcherMetric;
     default:
       return db::ExperimentSort::kId;
+  }
+}
+
+db::TrialSort sort_of(v1::GetExperimentTrialsRequest::SortBy sort) {
+  using Request = v1::GetExperimentTrialsRequest;
+  switch (sort) {
+    case Request::SORT_BY_START_TIME:
+      return db::TrialSort::kStartTime;
+    case Request::SORT_BY_END_TIME:
+      return db::TrialSort::kEndTime;
+    case Request::SORT_BY_STATE:
+      return db::TrialSort::kState;
+    case Request::SORT_BY_BEST_VALIDATION_METRIC:
+      return db::TrialSort::kBest;
+    case Request::SORT_BY_LATEST_VALIDATION_METRIC:
+      return db::TrialSort::kLatest;
+    case Request::SORT_BY_BATCHES_PROCESSED:
+      return db::TrialSort::kBatches;
+    case Request::SORT_BY_DURATION:
+      return db::TrialSort::kDuration;
+    case Request::SORT_BY_RESTARTS:
+      return db::TrialSort::kRestarts;
+    case Request::SORT_BY_CHECKPOINT_SIZE:
+      return db::TrialSort::kCheckpointSize;
+    default:
+      return db::TrialSort::kId;
   }
 }
 
@@ -49,6 +85,15 @@ db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
   filter.users.assign(request.users().begin(), request.users().end());
   filter.user_ids.assign(request.user_ids().begin(), request.user_ids().end());
   if (request.project_id() != 0) filter.project = request.project_id();
+  if (request.has_experiment_id_filter()) {
+    const v1::Int32FieldFilter& ids = request.experiment_id_filter();
+    if (ids.has_gt()) filter.first_id = std::int64_t{ids.gt().value()} + 1;
+    if (ids.has_gte()) filter.first_id = std::max<std::int64_t>(filter.first_id, ids.gte().value());
+    if (ids.has_lt()) filter.last_id = std::int64_t{ids.lt().value()} - 1;
+    if (ids.has_lte()) filter.last_id = std::min<std::int64_t>(filter.last_id, ids.lte().value());
+    filter.ids.assign(ids.incl().begin(), ids.incl().end());
+    filter.not_ids.assign(ids.not_in().begin(), ids.not_in().end());
+  }
   filter.sort = sort_of(request.sort_by());
   filter.window = to_window(request.offset(), request.limit(), request.order_by(), kDefaultLimit);
   return filter;
@@ -94,7 +139,8 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperimentTrials(
                  const db::TrialFilter filter{
                      .experiment = id,
                      .states = core_states(request->states()),
-                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1),
+                     .sort = sort_of(request->sort_by())};
                  TRY_ASSIGN(const auto page, db::list_trials(context_.pool, filter));
                  for (const db::TrialRow& row : page.rows) to_proto(row, response->add_trials());
                  to_pagination(page, filter.window, response->mutable_pagination());
@@ -112,7 +158,9 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperimentCheckpoints(
                  const db::CheckpointFilter filter{
                      .experiment = id,
                      .states = checkpoint_states(request->states()),
-                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1),
+                     .sort = checkpoint_sort(request->sort_by_attr(), request->sort_by_metric()),
+                     .metric = request->sort_by_metric()};
                  TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
                  const std::string root = storage_root(experiment.config);
                  for (const db::CheckpointRow& row : page.rows)
@@ -138,15 +186,18 @@ grpc::ServerUnaryReactor* ExperimentService::act(grpc::CallbackServerContext* ca
                                                  const v1::ExperimentActionRequest* request,
                                                  core::ExperimentAction action) {
   return unary(context_, call, request, method, [this, request, action](const Caller&) -> Status {
-    const ExperimentId id(request->id());
-    auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
-    if (done) return {};
-    if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
-    // The core forgets what has ended.
-    TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
-    return fail(Code::kFailedPrecondition,
-                "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
+    return act(ExperimentId(request->id()), action);
   });
+}
+
+Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) const {
+  auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
+  if (done) return {};
+  if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+  // The core forgets what has ended.
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  return fail(Code::kFailedPrecondition,
+              "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
 }
 
 grpc::ServerUnaryReactor* ExperimentService::ActivateExperiment(grpc::CallbackServerContext* call,

@@ -49,6 +49,27 @@ Status check_metrics(const v1::MetricsReport& report) {
   return {};
 }
 
+Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial, RunNumber run,
+                                                      WallTime time) {
+  const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
+  if (report.steps_completed() < 0)
+    return fail(Code::kInvalidArgument, "checkpoint: steps_completed must not be negative");
+  if (report.uuid().empty() || report.uuid().size() > 64 ||
+      report.uuid().find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos)
+    return fail(Code::kInvalidArgument, "checkpoint: uuid is no uuid");
+  Json resources = Json::object();
+  for (const auto& [path, size] : report.resources()) resources[make_utf8(path)] = size;
+  const std::string resources_text = dump_json(resources);
+  TRY(db::check_json_object(metadata));
+  TRY(db::check_json_object(resources_text, 4 << 20));
+  return core::ReportCheckpoint{.trial = trial,
+                                .run = run,
+                                .uuid = CheckpointId(report.uuid()),
+                                .steps_completed = report.steps_completed(),
+                                .resources = resources_text,
+                                .metadata = metadata, .reported = time};
+}
+
 std::optional<double> metric_value(const std::string& metrics, const std::string& name) {
   auto json = parse_json(metrics, {.bytes = 1 << 20, .depth = 8});
   if (!json || !json->is_object()) return std::nullopt;
@@ -343,27 +364,9 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void take_checkpoint(std::int64_t sequence, const v1::CheckpointReport& report, WallTime time) {
-    const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
-    if (report.steps_completed() < 0) {
-      return refuse({Code::kInvalidArgument, "checkpoint: steps_completed must not be negative", {}});
-    }
-    if (report.uuid().empty() || report.uuid().size() > 64 ||
-        report.uuid().find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
-      return refuse({Code::kInvalidArgument, "checkpoint: uuid is no uuid", {}});
-    }
-    Json resources = Json::object();
-    for (const auto& [path, size] : report.resources()) resources[make_utf8(path)] = size;
-    const std::string resources_text = dump_json(resources);
-    auto checked = db::check_json_object(metadata);
-    if (checked) checked = db::check_json_object(resources_text, 4 << 20);
-    if (!checked) return refuse(checked.error());
-    to_core(sequence, core::ReportCheckpoint{.trial = trial_,
-                                             .run = run_,
-                                             .uuid = CheckpointId(report.uuid()),
-                                             .steps_completed = report.steps_completed(),
-                                             .resources = resources_text,
-                                             .metadata = metadata,
-                                             .reported = time});
+    auto input = read_checkpoint_report(report, trial_, run_, time);
+    if (!input) return refuse(input.error());
+    to_core(sequence, std::move(*input));
   }
 
   void to_core(std::int64_t sequence, core::Input input) {

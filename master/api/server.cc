@@ -20,7 +20,9 @@
 #include "master/api/policy.h"
 #include "master/api/project.h"
 #include "master/api/role.h"
+#include "master/api/run.h"
 #include "master/api/search.h"
+#include "master/api/task.h"
 #include "master/api/template.h"
 #include "master/api/token.h"
 #include "master/api/trial.h"
@@ -76,6 +78,8 @@ struct Server::Parts {
         audit(c),
         workspaces(c),
         projects(c),
+        tasks(c),
+        runs(c),
         harness(c),
         agent(c) {}
 
@@ -98,6 +102,8 @@ struct Server::Parts {
   AuditService audit;
   WorkspaceService workspaces;
   ProjectService projects;
+  TaskService tasks;
+  RunService runs;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -125,6 +131,8 @@ struct Server::Parts {
     builder.RegisterService(&audit);
     builder.RegisterService(&workspaces);
     builder.RegisterService(&projects);
+    builder.RegisterService(&tasks);
+    builder.RegisterService(&runs);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }
@@ -168,7 +176,10 @@ void Server::send(core::Send send) {
         if constexpr (std::is_same_v<T, core::StartAllocation>) parts_->agent.start(std::move(command));
         if constexpr (std::is_same_v<T, core::KillAllocation>) parts_->agent.kill(std::move(command));
         if constexpr (std::is_same_v<T, core::AllocationForgotten>) parts_->agent.forget(std::move(command));
-        if constexpr (std::is_same_v<T, core::PreemptAllocation>) parts_->harness.preempt(command.allocation);
+        if constexpr (std::is_same_v<T, core::PreemptAllocation>) {
+          parts_->harness.preempt(command.allocation);
+          parts_->allocation.preempt(command.allocation);
+        }
       },
       std::move(send));
 }
@@ -179,6 +190,7 @@ void Server::tick() {
   parts_->agent.tick();
   parts_->harness.tick();
   parts_->context.streams->tick(parts_->context.workers, parts_->context.pool);
+  parts_->allocation.tick();
 }
 
 std::uint64_t Server::rights_generation() const { return parts_->context.streams->generation(); }
@@ -187,6 +199,7 @@ void Server::stop(Duration grace) {
   parts_->context.edge.post([parts = parts_.get()] {
     parts->agent.close();
     parts->harness.close();
+    parts->allocation.close();
   });
   const auto deadline =
       std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + grace;

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "master/api/convert.h"
+#include "master/api/reporter.h"
 #include "master/expconf/parse.h"
 
 namespace det::api {
@@ -39,6 +40,24 @@ std::vector<std::string> checkpoint_states(const google::protobuf::RepeatedField
   return names;
 }
 
+db::CheckpointSort checkpoint_sort(v1::Checkpoint::SortBy sort, const std::string& metric) {
+  if (!metric.empty()) return db::CheckpointSort::kMetric;
+  switch (sort) {
+    case v1::Checkpoint::SORT_BY_UUID:
+      return db::CheckpointSort::kUuid;
+    case v1::Checkpoint::SORT_BY_TRIAL_ID:
+      return db::CheckpointSort::kTrial;
+    case v1::Checkpoint::SORT_BY_END_TIME:
+      return db::CheckpointSort::kReported;
+    case v1::Checkpoint::SORT_BY_STATE:
+      return db::CheckpointSort::kState;
+    case v1::Checkpoint::SORT_BY_SEARCHER_METRIC:
+      return db::CheckpointSort::kSearcherMetric;
+    default:
+      return db::CheckpointSort::kSteps;
+  }
+}
+
 std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>& states) {
   std::set<core::State> found;
   for (const int state : states) {
@@ -50,8 +69,9 @@ std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>&
 grpc::ServerUnaryReactor* TrialService::GetTrial(grpc::CallbackServerContext* call,
                                                  const v1::GetTrialRequest* request,
                                                  v1::GetTrialResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
+  auto body = [this, request, response](const Caller& caller) -> Status {
     const TrialId id(request->trial_id());
+    TRY(admit(context_, caller, {.trial = id}));
     TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
     TRY_ASSIGN(const auto summary, db::summarize_metrics(context_.pool, id));
     to_proto(row, response->mutable_trial());
@@ -105,7 +125,9 @@ grpc::ServerUnaryReactor* TrialService::GetTrialCheckpoints(grpc::CallbackServer
     const db::CheckpointFilter filter{
         .trial = id,
         .states = checkpoint_states(request->states()),
-        .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+        .window = to_window(request->offset(), request->limit(), request->order_by(), -1),
+        .sort = checkpoint_sort(request->sort_by_attr(), request->sort_by_metric()),
+        .metric = request->sort_by_metric()};
     TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
     const std::string root = storage_root(experiment.config);
     for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());

@@ -3,6 +3,7 @@
 
 #include "det/v1/trial.grpc.pb.h"
 #include "master/api/unary.h"
+#include "master/db/queries_checkpoint.h"
 
 namespace det::api {
 
@@ -22,8 +23,28 @@ class TrialService final : public v1::TrialService::CallbackService {
   grpc::ServerUnaryReactor* CompareTrials(grpc::CallbackServerContext* call,
                                           const v1::CompareTrialsRequest* request,
                                           v1::CompareTrialsResponse* response) override;
+  // trial_reports.cc
+  grpc::ServerUnaryReactor* ReportTrialMetrics(grpc::CallbackServerContext* call,
+                                               const v1::ReportTrialMetricsRequest* request,
+                                               v1::ReportTrialMetricsResponse* response) override;
+  grpc::ServerUnaryReactor* ReportTrialTrainingMetrics(grpc::CallbackServerContext* call,
+                                                       const v1::ReportTrialTrainingMetricsRequest* request,
+                                                       v1::ReportTrialMetricsResponse* response) override;
+  grpc::ServerUnaryReactor* ReportTrialValidationMetrics(grpc::CallbackServerContext* call,
+                                                         const v1::ReportTrialValidationMetricsRequest* request,
+                                                         v1::ReportTrialMetricsResponse* response) override;
+  grpc::ServerUnaryReactor* ReportTrialProgress(grpc::CallbackServerContext* call,
+                                                const v1::ReportTrialProgressRequest* request,
+                                                v1::ReportTrialProgressResponse* response) override;
+  grpc::ServerUnaryReactor* PostTrialRunnerMetadata(grpc::CallbackServerContext* call,
+                                                    const v1::PostTrialRunnerMetadataRequest* request,
+                                                    v1::PostTrialRunnerMetadataResponse* response) override;
+  grpc::ServerUnaryReactor* ReportTrialSearcherEarlyExit(grpc::CallbackServerContext* call,
+                                                         const v1::ReportTrialSearcherEarlyExitRequest* request,
+                                                         v1::ReportTrialSearcherEarlyExitResponse* response) override;
 
  private:
+  Status take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const;
   Status compare(const v1::CompareTrialsRequest& request, v1::CompareTrialsResponse* response) const;
   const Context& context_;
 };
@@ -32,6 +53,8 @@ class TrialService final : public v1::TrialService::CallbackService {
 std::string storage_root(const std::string& config_json);
 /// State names for the database, from a request's filter.
 std::vector<std::string> checkpoint_states(const google::protobuf::RepeatedField<int>& states);
+/// `metric` wins when it is given.
+db::CheckpointSort checkpoint_sort(v1::Checkpoint::SortBy sort, const std::string& metric);
 std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>& states);
 
 }  // namespace det::api

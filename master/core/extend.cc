@@ -1,5 +1,6 @@
 // Owns what continues a search: more trials or time for one that runs or is over, another try for its failed trials.
 #include <algorithm>
+#include <limits>
 
 #include "master/core/impl.h"
 #include "master/core/transitions.h"
@@ -52,6 +53,16 @@ void Core::Impl::handle(const ContinueSearch& input) {
   }
   touched_experiments.insert(experiment.id);
   for (const searcher::Event& wish : wishes) events.emplace_back(experiment.id, wish);
+  reply(input.reply, Done{});
+}
+
+void Core::Impl::handle(const BarExperiment& input) {
+  if (experiments.contains(input.experiment)) {
+    return reply(input.reply, fail(Code::kFailedPrecondition, "experiment " + std::to_string(input.experiment.value) +
+                                                                  " has not ended; cancel or kill it first"));
+  }
+  // Whatever rows somebody has read of it are stale from now on.
+  ended_again[input.experiment] = std::numeric_limits<std::int64_t>::max();
   reply(input.reply, Done{});
 }
 

@@ -116,6 +116,7 @@ struct Core::Impl {
 
   // extend.cc
   void handle(const ContinueSearch& input);
+  void handle(const BarExperiment& input);
   Status take_up(const Recovered& rows);
   void forget(ExperimentId id);
   void reopen(Trial& trial);

@@ -88,6 +88,13 @@ struct SetService {
   bool drain = false;
 };
 
+/// The experiment is about to be deleted from the store: it is not taken up again. Repeats safely. Replies Done, or
+/// kFailedPrecondition while it lives.
+struct BarExperiment {
+  ReplyTo reply = 0;
+  ExperimentId experiment;
+};
+
 // ---- from agents (through master/api/agent_link) ---------------------------------------------------------------
 
 /// What an agent holds when it connects.
@@ -193,7 +200,8 @@ struct EndTrial {
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, UpdateJob, SetService, AgentConnected,
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, BarExperiment, UpdateJob,
+                           SetService, AgentConnected,
                            AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
                            ReportCheckpoint, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
                            HarnessAlive, EndTrial, Tick>;

@@ -29,6 +29,10 @@ const char* lookup_sql(Placed kind) {
     case Placed::kTemplate:
       return "SELECT t.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
              " LEFT JOIN templates t ON t.name = i.id ORDER BY i.place";
+    case Placed::kTask:
+      return "SELECT p.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN trials t ON t.task_id = i.id LEFT JOIN experiments e ON e.id = t.experiment_id"
+             " LEFT JOIN projects p ON p.id = e.project_id ORDER BY i.place";
   }
   return "";
 }

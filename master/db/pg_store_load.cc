@@ -148,8 +148,10 @@ Result<core::Recovered> load_recovered(Connection& connection) {
   TRY(load_trials(connection, std::nullopt, out));
   TRY(load_allocations(connection, out));
   TRY(load_agent_settings(connection, out));
-  TRY_ASSIGN(const Rows next, connection.query("SELECT (SELECT coalesce(max(id), 0) + 1 FROM experiments),"
-                                               " (SELECT coalesce(max(id), 0) + 1 FROM trials)"));
+  // An id of a deleted row is not used again.
+  TRY_ASSIGN(const Rows next, connection.query("SELECT greatest((SELECT coalesce(max(id), 0) FROM experiments),"
+                                               " last_experiment) + 1, greatest((SELECT coalesce(max(id), 0)"
+                                               " FROM trials), last_trial) + 1 FROM cluster"));
   next[0].into(out.next_experiment, out.next_trial);
   return out;
 }

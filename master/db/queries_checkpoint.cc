@@ -19,6 +19,31 @@ CheckpointRow read_checkpoint(Rows::Row& row) {
   return out;
 }
 
+namespace {
+
+/// An expression over what DET_CHECKPOINT_JOINS joins; the metric's name is $6.
+std::string checkpoint_key(CheckpointSort sort) {
+  switch (sort) {
+    case CheckpointSort::kSteps:
+      return "c.steps_completed";
+    case CheckpointSort::kUuid:
+      return "c.uuid";
+    case CheckpointSort::kTrial:
+      return "c.trial_id";
+    case CheckpointSort::kReported:
+      return "c.reported";
+    case CheckpointSort::kState:
+      return "c.state";
+    case CheckpointSort::kSearcherMetric:
+      return "v.searcher_metric";
+    case CheckpointSort::kMetric:
+      return "CASE WHEN json_typeof(v.metrics -> $6) = 'number' THEN (v.metrics ->> $6)::float8 END";
+  }
+  return "c.steps_completed";
+}
+
+}  // namespace
+
 Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter& filter) {
   if (!filter.experiment && !filter.trial)
     return fail(Code::kInvalidArgument, "checkpoints are listed of an experiment or of a trial");
@@ -31,15 +56,16 @@ Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter&
   if (span.count == 0) return page;
   params.add(span.first);
   params.add(span.count);
-  params.add(filter.window.descending);
+  params.add(filter.metric);
+  const std::string way = filter.window.descending ? " DESC" : " ASC";
   TRY_ASSIGN(
       const Rows rows,
       pool.run(
-          "WITH page AS (SELECT c.uuid" DET_CHECKPOINT_FILTER
-          " ORDER BY CASE WHEN $6 THEN -c.steps_completed ELSE c.steps_completed END, c.reported, c.uuid"
-          " OFFSET $4 LIMIT $5)"
-          " SELECT " DET_CHECKPOINT_COLUMNS " FROM page JOIN checkpoints c USING (uuid)" DET_CHECKPOINT_JOINS
-          " ORDER BY CASE WHEN $6 THEN -c.steps_completed ELSE c.steps_completed END, c.reported, c.uuid",
+          ("SELECT " DET_CHECKPOINT_COLUMNS " FROM checkpoints c" DET_CHECKPOINT_JOINS
+           " WHERE ($1::bigint IS NULL OR t.experiment_id = $1) AND ($2::bigint IS NULL OR t.id = $2)"
+           " AND (cardinality($3::text[]) = 0 OR c.state = ANY ($3)) AND $6::text IS NOT NULL ORDER BY " +
+           checkpoint_key(filter.sort) + way + " NULLS LAST, c.reported" + way + ", c.uuid OFFSET $4 LIMIT $5")
+              .c_str(),
           params));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];

@@ -25,12 +25,16 @@ struct CheckpointRow {
   std::optional<double> searcher_metric;
 };
 
-/// Of one experiment or of one trial (give one of the two), in order of steps.
+enum class CheckpointSort { kSteps, kUuid, kTrial, kReported, kState, kSearcherMetric, kMetric };
+
+/// Of one experiment or of one trial (give one of the two).
 struct CheckpointFilter {
   std::optional<ExperimentId> experiment;
   std::optional<TrialId> trial;
   std::vector<std::string> states;  ///< empty: any
   Window window;
+  CheckpointSort sort = CheckpointSort::kSteps;
+  std::string metric;  ///< of kMetric: the validation's; those without come last
 };
 
 Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter& filter);

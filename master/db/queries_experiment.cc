@@ -37,7 +37,8 @@
   " AND (cardinality($6::text[]) = 0 OR u.name = ANY ($6)) AND (cardinality($7::bigint[]) = 0 OR "        \
   "e.owner_id = ANY ($7))"                                                                                \
   " AND ($8::bigint IS NULL OR e.project_id = $8) AND ($9::bigint[] IS NULL OR e.project_id IN"             \
-  " (SELECT p.id FROM projects p WHERE p.workspace_id = ANY ($9)))"
+  " (SELECT p.id FROM projects p WHERE p.workspace_id = ANY ($9))) AND e.id BETWEEN $10 AND $11"            \
+  " AND (cardinality($12::bigint[]) = 0 OR e.id = ANY ($12)) AND e.id <> ALL ($13)"
 
 namespace det::db {
 namespace {
@@ -64,6 +65,19 @@ const char* sort_key(ExperimentSort sort) {
       return "u.name";
     case ExperimentSort::kResourcePool:
       return "e.resource_pool";
+    case ExperimentSort::kForkedFrom:
+      return "e.parent_id";
+    case ExperimentSort::kProject:
+      return "e.project_id";
+    case ExperimentSort::kCheckpointSize:
+      return "(SELECT sum(k.size) FROM trials t JOIN checkpoints k ON k.trial_id = t.id WHERE t.experiment_id = e.id"
+             " AND k.state = 'COMPLETED')";
+    case ExperimentSort::kCheckpointCount:
+      return "(SELECT count(*) FROM trials t JOIN checkpoints k ON k.trial_id = t.id WHERE t.experiment_id = e.id"
+             " AND k.state = 'COMPLETED')";
+    case ExperimentSort::kSearcherMetric:
+      return "(SELECT CASE WHEN e.smaller_is_better THEN min(t.best_metric) ELSE max(t.best_metric) END FROM trials t"
+             " WHERE t.experiment_id = e.id)";
   }
   return "e.id";
 }
@@ -88,7 +102,8 @@ std::vector<std::string> names(const std::vector<core::State>& states) {
 
 Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter& filter) {
   Params params(filter.name, filter.description, filter.labels, filter.archived, names(filter.states),
-                filter.users, filter.user_ids, filter.project, filter.visible);
+                filter.users, filter.user_ids, filter.project, filter.visible, filter.first_id, filter.last_id,
+                filter.ids, filter.not_ids);
   TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" DET_EXPERIMENT_FILTER, params));
   Page<ExperimentRow> page;
   page.total = counted[0].next<std::int64_t>();
@@ -102,7 +117,7 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
       (filter.window.descending ? " DESC NULLS LAST, e.id DESC" : " ASC NULLS LAST, e.id ASC");
   const std::string sql =
       "WITH page AS (SELECT e.id, row_number() OVER (" + order + ") AS place" DET_EXPERIMENT_FILTER + order +
-      " OFFSET $10 LIMIT $11) SELECT " DET_EXPERIMENT_COLUMNS
+      " OFFSET $14 LIMIT $15) SELECT " DET_EXPERIMENT_COLUMNS
       " FROM page JOIN experiments e ON e.id = page.id" DET_EXPERIMENT_JOINS " ORDER BY page.place";
   TRY_ASSIGN(const Rows rows, pool.run(sql.c_str(), params));
   for (int i = 0; i < rows.size(); ++i) {

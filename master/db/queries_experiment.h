@@ -16,6 +16,11 @@ enum class ExperimentSort {
   kProgress,
   kUser,
   kResourcePool,
+  kForkedFrom,
+  kProject,
+  kCheckpointSize,
+  kCheckpointCount,
+  kSearcherMetric,
 };
 
 /// Empty members do not filter.
@@ -29,6 +34,8 @@ struct ExperimentFilter {
   std::vector<std::int64_t> user_ids;
   std::optional<std::int64_t> project;
   std::optional<std::vector<std::int64_t>> visible;  ///< the workspaces that may be looked into; nothing: all
+  std::int64_t first_id = 0, last_id = INT64_MAX;
+  std::vector<std::int64_t> ids, not_ids;  ///< any of them; none of them
   ExperimentSort sort = ExperimentSort::kId;
   Window window;
 };

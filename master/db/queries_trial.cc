@@ -82,6 +82,33 @@ Status add_best_checkpoints(Pool& pool, std::vector<TrialRow>& trials) {
   return {};
 }
 
+/// An expression over what DET_TRIAL_ROW joins.
+std::string trial_key(TrialSort sort) {
+  switch (sort) {
+    case TrialSort::kId:
+      return "t.id";
+    case TrialSort::kStartTime:
+      return "t.started";
+    case TrialSort::kEndTime:
+      return "t.ended";
+    case TrialSort::kState:
+      return "t.state";
+    case TrialSort::kBest:
+      return "best.searcher_metric";
+    case TrialSort::kLatest:
+      return "latest.searcher_metric";
+    case TrialSort::kBatches:
+      return "greatest(t.steps_completed, t.latest_steps, newest.steps_completed, latest.steps_completed)";
+    case TrialSort::kDuration:
+      return "coalesce(t.ended, now()) - t.started";
+    case TrialSort::kRestarts:
+      return "t.restarts";
+    case TrialSort::kCheckpointSize:
+      return "k.size";
+  }
+  return "t.id";
+}
+
 }  // namespace
 
 Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
@@ -95,12 +122,16 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
   const Span span = resolve(filter.window, page.total);
   page.start = span.first;
   if (span.count == 0) return page;
-  TRY_ASSIGN(const Rows rows,
-             pool.query(DET_TRIAL_ROW " WHERE t.id IN (SELECT s.id FROM trials s WHERE s.experiment_id = $1"
-                                      " AND (cardinality($2::text[]) = 0 OR s.state = ANY ($2))"
-                                      " ORDER BY CASE WHEN $5 THEN -s.id ELSE s.id END OFFSET $3 LIMIT $4)"
-                                      " ORDER BY CASE WHEN $5 THEN -t.id ELSE t.id END",
-                        filter.experiment, states, span.first, span.count, filter.window.descending));
+  const std::string way = filter.window.descending ? " DESC" : " ASC";
+  // By id the page is cut before anything is joined to it.
+  const std::string page_of =
+      filter.sort == TrialSort::kId
+          ? " WHERE t.id IN (SELECT s.id FROM trials s WHERE s.experiment_id = $1 AND (cardinality($2::text[]) = 0 OR"
+            " s.state = ANY ($2)) ORDER BY s.id" + way + " OFFSET $3 LIMIT $4) ORDER BY t.id" + way
+          : " WHERE t.experiment_id = $1 AND (cardinality($2::text[]) = 0 OR t.state = ANY ($2)) ORDER BY " +
+                trial_key(filter.sort) + way + " NULLS LAST, t.id" + way + " OFFSET $3 LIMIT $4";
+  TRY_ASSIGN(const Rows rows, pool.run((DET_TRIAL_ROW + page_of).c_str(),
+                                       Params(filter.experiment, states, span.first, span.count)));
   for (int i = 0; i < rows.size(); ++i) page.rows.push_back(read_trial_row(rows[i]));
   TRY(add_best_checkpoints(pool, page.rows));
   return page;

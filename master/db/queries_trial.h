@@ -28,11 +28,13 @@ struct TrialRow {
   std::optional<CheckpointRow> best_checkpoint;  ///< completed, with the best validation at its steps
 };
 
-/// In order of id.
+enum class TrialSort { kId, kStartTime, kEndTime, kState, kBest, kLatest, kBatches, kDuration, kRestarts, kCheckpointSize };
+
 struct TrialFilter {
   ExperimentId experiment;
   std::vector<core::State> states;  ///< empty: any
   Window window;
+  TrialSort sort = TrialSort::kId;
 };
 
 Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter);

@@ -9,12 +9,14 @@ CREATE TABLE schema_migrations (
     applied timestamptz NOT NULL DEFAULT now()
 );
 
--- The cluster itself: one row. Written once, by the first master that starts on this database.
+-- The cluster itself: one row. Written by the first master that starts on this database; last_…: experiment_changes.
 CREATE TABLE cluster (
     one     boolean PRIMARY KEY DEFAULT true CHECK (one),
     id      text NOT NULL,
     secret  bytea NOT NULL,
-    created timestamptz NOT NULL DEFAULT now()
+    created timestamptz NOT NULL DEFAULT now(),
+    last_experiment bigint NOT NULL DEFAULT 0,  -- the highest id of a deleted one, and of its trials
+    last_trial      bigint NOT NULL DEFAULT 0
 );
 
 -- The fence of the writer: one row. Written by pg_store, in every transaction.
@@ -169,6 +171,12 @@ CREATE TABLE trials (
     UNIQUE (experiment_id, request_id)
 );
 CREATE INDEX trials_task ON trials (task_id);
+
+-- What people note about a trial. Written by experiment_changes.
+CREATE TABLE run_metadata (
+    trial_id bigint PRIMARY KEY REFERENCES trials ON DELETE CASCADE,
+    metadata json NOT NULL
+);
 
 -- core. preempt_deadline and kill_again are times of one process and are not kept.
 CREATE TABLE allocations (

@@ -14,6 +14,7 @@
 #include "det/status.pb.h"
 #include "det/v1/auth.pb.h"
 #include "det/v1/common.pb.h"
+#include "master/http/not_offered.h"
 #include "master/http/routes.h"
 #include "master/http/transcode.h"
 
@@ -281,6 +282,10 @@ struct Gateway::Parts {
 
   void serve(const Request& request, const std::shared_ptr<Exchange>& exchange) {
     const Match match = routes.find(request.method, request.path);
+    if (const NotOffered* missing = match.route ? nullptr : find_not_offered(request.method, request.path)) {
+      return exchange->respond(
+          error_response({Code::kUnimplemented, "not offered: " + std::string(missing->why), {}}));
+    }
     if (!match.route && match.allowed.empty()) {
       return exchange->respond(
           error_response({Code::kNotFound, "no such path: " + make_utf8(request.path), {}}));

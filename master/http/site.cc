@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "master/http/acceptor.h"
 #include "master/http/events.h"
+#include "master/http/openapi.h"
 #include "master/http/static_files.h"
 
 namespace det::http {
@@ -52,7 +53,7 @@ struct Site::Impl {
   std::unique_ptr<Gateway> gateway;
   std::unique_ptr<EventStream> events;
   loop::Workers* serial = nullptr;
-  std::string health;
+  std::string health, openapi, api_page;
   Handler handler;
   std::thread thread;
 
@@ -62,6 +63,12 @@ struct Site::Impl {
     if (path == "/health") {
       return exchange->respond(
           {200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, health});
+    }
+    if (path == "/api/v1/api.swagger.json") {
+      return exchange->respond({200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-cache"}}, openapi});
+    }
+    if (path == "/docs/rest-api" || path == "/docs/rest-api/") {
+      return exchange->respond({200, {{"Content-Type", "text/html; charset=utf-8"}, {"Cache-Control", "no-cache"}}, api_page});
     }
     if (path == "/api/v1/events") return events->handle(std::move(request), exchange);
     if (path.starts_with("/api/")) return gateway->handle(std::move(request), exchange);
@@ -107,6 +114,8 @@ void Site::start(Parts parts) {
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
   impl.health = parts.health;
+  impl.openapi = openapi_json(parts.services);
+  impl.api_page = openapi_page(parts.services);
   impl.handler.body_limit = [&impl](const Request& request) { return impl.gateway->body_limit(request); };
   impl.handler.handle = [&impl](Request request, std::shared_ptr<Exchange> exchange) {
     impl.handle(std::move(request), exchange);

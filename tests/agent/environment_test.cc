@@ -57,6 +57,8 @@ TEST_CASE("a task finds in its environment who it is", "[environment]") {
                                                     {"DET_SLOT_IDS", "[1]"},
                                                     {"DET_TASK_ID", "1.a"},
                                                     {"DET_ALLOCATION_ID", "1.a.2"},
+                                                    {"DET_RESOURCES_ID", "1.a.2"},
+                                                    {"DET_CONTAINER_ID", "1.a.2"},
                                                     {"DET_SESSION_TOKEN", "secret"},
                                                     {"DET_TASK_TYPE", "TRIAL"},
                                                     {"DET_EXPERIMENT_ID", "1"},

@@ -1,0 +1,176 @@
+// Owns the verbs of `det experiment` about its life beside running: archive, delete, labels and words, forking, going on.
+#include <iostream>
+
+#include "base/files.h"
+#include "base/secret.h"
+#include "cli/experiment_verbs.h"
+#include "cli/paging.h"
+#include "cli/print.h"
+#include "cli/terminal.h"
+#include "det/v1/experiment.grpc.pb.h"
+#include "master/expconf/parse.h"
+
+namespace det::cli {
+namespace {
+
+using Stub = v1::ExperimentService::Stub;
+
+Action declare_delete(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto yes = std::make_shared<bool>(false);
+  add_id(app, *id, "The experiment's id; it must have ended.");
+  app.add_flag("--yes", *yes, "Do not ask.");
+  return [=](Session& session) -> Result<int> {
+    const std::string name = "experiment " + std::to_string(*id);
+    if (!*yes) {
+      TRY_ASSIGN(const std::string answer, ask("Delete " + name + " with its checkpoints, metrics and logs? [y/N]: "));
+      if (answer != "y" && answer != "yes" && answer != "Y") return fail(Code::kCancelled, "nothing was deleted");
+    }
+    TRY_ASSIGN(Client * client, session.client());
+    v1::DeleteExperimentRequest request;
+    request.set_experiment_id(*id);
+    TRY(client->call(&Stub::DeleteExperiment, request));
+    std::cout << "Deleted " << name << '\n';
+    return 0;
+  };
+}
+
+Command label_verb(std::string name, std::string summary, bool add) {
+  return {{std::move(name)}, std::move(summary), [add](CLI::App& app) -> Action {
+            auto id = std::make_shared<int>();
+            auto label = std::make_shared<std::string>();
+            add_id(app, *id, "The experiment's id.");
+            app.add_option("LABEL", *label, "The label.")->required();
+            return [=](Session& session) -> Result<int> {
+              TRY_ASSIGN(Client * client, session.client());
+              v1::ExperimentLabelRequest request;
+              request.set_experiment_id(*id);
+              request.set_label(*label);
+              TRY(client->call(add ? &Stub::PutExperimentLabel : &Stub::DeleteExperimentLabel, request));
+              std::cout << (add ? "Added label " : "Removed label ") << *label << (add ? " to" : " from")
+                        << " experiment " << *id << '\n';
+              return 0;
+            };
+          }};
+}
+
+Status patch(Session& session, const v1::PatchExperiment& patch) {
+  TRY_ASSIGN(Client * client, session.client());
+  v1::PatchExperimentRequest request;
+  *request.mutable_experiment() = patch;
+  TRY(client->call(&Stub::PatchExperiment, request));
+  return {};
+}
+
+/// `set name` and `set description`: a text each.
+Command text_verb(std::string name, google::protobuf::StringValue* (v1::PatchExperiment::*field)()) {
+  const std::string summary = "Give the experiment another " + name + ".";
+  return {{name}, summary, [=](CLI::App& app) -> Action {
+            auto id = std::make_shared<int>();
+            auto text = std::make_shared<std::string>();
+            add_id(app, *id, "The experiment's id.");
+            app.add_option("TEXT", *text, "The new " + name + ".")->required();
+            return [=](Session& session) -> Result<int> {
+              v1::PatchExperiment change;
+              change.set_id(*id);
+              (change.*field)()->set_value(*text);
+              TRY(patch(session, change));
+              std::cout << "Set " << name << " of experiment " << *id << " to '" << *text << "'\n";
+              return 0;
+            };
+          }};
+}
+
+Action declare_gc_policy(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto keep = std::make_shared<v1::PatchExperiment::PatchCheckpointStorage>();
+  auto best = std::make_shared<int>(), trial_best = std::make_shared<int>(), latest = std::make_shared<int>();
+  add_id(app, *id, "The experiment's id.");
+  app.add_option("--save-experiment-best", *best, "How many of the best of all trials.")->required();
+  app.add_option("--save-trial-best", *trial_best, "How many of the best of each trial.")->required();
+  app.add_option("--save-trial-latest", *latest, "How many of the latest of each trial.")->required();
+  app.add_flag_callback("--yes", [] {}, "Accepted; this command removes nothing and does not ask.");
+  return [=](Session& session) -> Result<int> {
+    v1::PatchExperiment change;
+    change.set_id(*id);
+    change.mutable_checkpoint_storage()->set_save_experiment_best(*best);
+    change.mutable_checkpoint_storage()->set_save_trial_best(*trial_best);
+    change.mutable_checkpoint_storage()->set_save_trial_latest(*latest);
+    TRY(patch(session, change));
+    std::cout << "Set checkpoint policy of experiment " << *id << '\n';
+    return 0;
+  };
+}
+
+Action declare_fork(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto overrides = std::make_shared<std::vector<std::string>>();
+  auto paused = std::make_shared<bool>(false);
+  add_id(app, *id, "The experiment whose configuration and files the new one takes.");
+  app.add_option("--config", *overrides, "path.to.key=value, put over the configuration; repeatable.");
+  app.add_flag("--paused", *paused, "Do not start it.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const v1::Experiment parent, get_experiment(*client, *id));
+    std::vector<expconf::Override> changes;
+    for (const std::string& each : *overrides) changes.push_back({each});
+    const std::string name = "experiment " + std::to_string(*id);
+    v1::CreateExperimentRequest request;
+    TRY_ASSIGN(*request.mutable_config(), expconf::apply_overrides(parent.original_config(), name, changes));
+    request.set_config_name(name);
+    request.set_parent_id(*id);
+    request.set_activate(!*paused);
+    request.set_request_id(uuid4());
+    TRY_ASSIGN(const auto made, client->call(&Stub::CreateExperiment, request));
+    for (const std::string& warning : made.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
+    std::cout << "Created experiment " << made.experiment().id() << '\n';
+    return 0;
+  };
+}
+
+Action declare_continue(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto file = std::make_shared<std::string>();
+  auto overrides = std::make_shared<std::vector<std::string>>();
+  add_id(app, *id, "The experiment's id; it must have ended.");
+  app.add_option("--config-file", *file, "YAML put over its configuration.");
+  app.add_option("--config", *overrides, "path.to.key=value, put over that; repeatable.");
+  return [=](Session& session) -> Result<int> {
+    v1::ContinueExperimentRequest request;
+    request.set_id(*id);
+    std::string text;
+    if (!file->empty()) {
+      TRY_ASSIGN(text, read_file(*file, 1 << 20));
+    }
+    std::vector<expconf::Override> changes;
+    for (const std::string& each : *overrides) changes.push_back({each});
+    if (!changes.empty()) {
+      TRY_ASSIGN(text, expconf::apply_overrides(text.empty() ? "{}" : text, file->empty() ? "command line" : *file, changes));
+    }
+    request.set_override_config(text);
+    TRY_ASSIGN(Client * client, session.client());
+    TRY(client->call(&Stub::ContinueExperiment, request));
+    std::cout << "Continued experiment " << *id << '\n';
+    return 0;
+  };
+}
+
+}  // namespace
+
+std::vector<Command> life_verbs() {
+  return {{{"delete"}, "Remove an experiment that has ended, with its checkpoints.", declare_delete},
+          {{"label"},
+           "Add and remove labels.",
+           {},
+           {label_verb("add", "Add a label.", true), label_verb("remove", "Remove a label.", false)}},
+          {{"set"},
+           "Change what is said of an experiment.",
+           {},
+           {text_verb("name", &v1::PatchExperiment::mutable_name),
+            text_verb("description", &v1::PatchExperiment::mutable_description),
+            {{"gc-policy"}, "Say which checkpoints to keep.", declare_gc_policy}}},
+          {{"fork"}, "Make a new experiment of another's configuration and files.", declare_fork},
+          {{"continue"}, "Go on with an experiment that has ended.", declare_continue}};
+}
+
+}  // namespace det::cli

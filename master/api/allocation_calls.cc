@@ -1,0 +1,140 @@
+// Owns the calls by which a process of an allocation asks where it stands: rendezvous, and the long poll for the
+// signal to leave. The polls that wait live on the edge worker.
+#include "master/api/allocation.h"
+
+#include <algorithm>
+
+#include "master/api/reporter.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kLongestPoll = 60;  // seconds
+
+}  // namespace
+
+/// One poll. All members on the edge worker once it is open.
+struct AllocationService::Poll {
+  grpc::ServerUnaryReactor* reactor = nullptr;
+  v1::AllocationPreemptionSignalResponse* response = nullptr;
+  AllocationId allocation;
+  MonoTime deadline;
+  bool answered = false;
+
+  void answer(const grpc::Status& status, bool preempt) {
+    if (std::exchange(answered, true)) return;
+    response->set_preempt(preempt);
+    reactor->Finish(status);
+  }
+};
+
+grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
+    grpc::CallbackServerContext* call, const v1::AllocationPreemptionSignalRequest* request,
+    v1::AllocationPreemptionSignalResponse* response) {
+  auto poll = std::make_shared<Poll>();
+  poll->reactor = call->DefaultReactor();
+  poll->response = response;
+  poll->allocation = AllocationId(request->allocation_id());
+  const int seconds = std::clamp(request->timeout_seconds(), 0, kLongestPoll);
+  Credentials credentials = read_credentials(*call);
+  const auto open = [this, poll, credentials, seconds]() -> Status {
+    TRY_ASSIGN(const Caller caller,
+               authorize("/det.v1.AllocationService/AllocationPreemptionSignal", credentials, context_.pool));
+    TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.allocation = poll->allocation}));
+    // Waits before it asks: a signal between the two is not lost.
+    context_.edge.post([this, poll, seconds] {
+      poll->deadline = mono_now() + std::chrono::seconds(seconds);
+      if (closed_) return poll->answer(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}), false);
+      polls_.push_back(poll);
+    });
+    context_.loop.call(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run},
+                       [this, poll, seconds](loop::Answer answer) {
+                         context_.edge.post([poll, seconds, answer = std::move(answer)] {
+                           if (!answer) return poll->answer(to_grpc(answer.error()), false);
+                           const bool preempt = std::get<core::Attached>(*answer).preempt;
+                           if (preempt || seconds == 0) poll->answer(grpc::Status::OK, preempt);
+                         });
+                       });
+    return {};
+  };
+  const bool taken = context_.workers.try_post([this, poll, open] {
+    if (auto opened = open(); !opened)
+      context_.edge.post([poll, error = opened.error()] { poll->answer(to_grpc(error), false); });
+  });
+  if (!taken) poll->answer(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}), false);
+  return poll->reactor;
+}
+
+void AllocationService::preempt(const AllocationId& id) {
+  context_.edge.post([this, id] {
+    for (const auto& poll : polls_)
+      if (poll->allocation == id) poll->answer(grpc::Status::OK, true);
+  });
+}
+
+void AllocationService::tick() {
+  const MonoTime now = mono_now();
+  for (const auto& poll : polls_)
+    if (poll->deadline <= now) poll->answer(grpc::Status::OK, false);
+  std::erase_if(polls_, [](const auto& poll) { return poll->answered; });
+}
+
+void AllocationService::close() {
+  closed_ = true;
+  for (const auto& poll : polls_)
+    poll->answer(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}), false);
+  polls_.clear();
+}
+
+grpc::ServerUnaryReactor* AllocationService::AllocationRendezvousInfo(
+    grpc::CallbackServerContext* call, const v1::AllocationRendezvousInfoRequest* request,
+    v1::AllocationRendezvousInfoResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    TRY_ASSIGN(const Reporter reporter,
+               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
+    TRY(context_.loop.ask(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run}));
+    v1::RendezvousInfo* info = response->mutable_rendezvous_info();
+    for (const core::AllocationPart& part : reporter.parts) {
+      info->add_addresses(part.address.empty() ? "127.0.0.1" : part.address);
+      info->add_slots(static_cast<int>(part.slots.size()));
+    }
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.AllocationService/AllocationRendezvousInfo", body);
+}
+
+grpc::ServerUnaryReactor* AllocationService::AckAllocationPreemptionSignal(grpc::CallbackServerContext* call,
+                                                                           const v1::AllocationRequest* request,
+                                                                           v1::AllocationResponse*) {
+  auto body = [this, request](const Caller& caller) -> Status {
+    TRY_ASSIGN(const Reporter reporter,
+               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
+    TRY(context_.loop.ask(core::AcknowledgePreemption{.trial = reporter.trial, .run = reporter.run}));
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.AllocationService/AckAllocationPreemptionSignal", body);
+}
+
+grpc::ServerUnaryReactor* AllocationService::noted(grpc::CallbackServerContext* call, const char* method,
+                                                   const v1::AllocationRequest* request) {
+  return unary(context_, call, request, method, [this, request](const Caller& caller) {
+    return admit(context_, caller, {.allocation = AllocationId(request->allocation_id())});
+  });
+}
+grpc::ServerUnaryReactor* AllocationService::PostAllocationAcceleratorData(grpc::CallbackServerContext* call,
+                                                                           const v1::AllocationRequest* request,
+                                                                           v1::AllocationResponse*) {
+  return noted(call, "/det.v1.AllocationService/PostAllocationAcceleratorData", request);
+}
+grpc::ServerUnaryReactor* AllocationService::PostAllocationProxyAddress(grpc::CallbackServerContext* call,
+                                                                        const v1::AllocationRequest* request,
+                                                                        v1::AllocationResponse*) {
+  return noted(call, "/det.v1.AllocationService/PostAllocationProxyAddress", request);
+}
+grpc::ServerUnaryReactor* AllocationService::AllocationReady(grpc::CallbackServerContext* call,
+                                                             const v1::AllocationRequest* request,
+                                                             v1::AllocationResponse*) {
+  return noted(call, "/det.v1.AllocationService/AllocationReady", request);
+}
+
+}  // namespace det::api

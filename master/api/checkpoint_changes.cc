@@ -1,0 +1,204 @@
+// Owns the calls that report and change checkpoints, and the removal of their files from storages that the master can
+// reach.
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/ignore.h"
+#include "base/text.h"
+#include "master/api/checkpoint.h"
+#include "master/api/convert.h"
+#include "master/api/harness_session.h"
+#include "master/api/reporter.h"
+#include "master/api/trial.h"
+#include "master/db/experiment_changes.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMostAtOnce = 1000;
+
+bool is_uuid(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && text.find_first_not_of("0123456789abcdefABCDEF-") == text.npos;
+}
+
+/// Removes one file below `directory`, through no link and not out of it. One that is gone is removed.
+Status remove_beneath(int directory, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string above = slash == std::string::npos ? "." : path.substr(0, slash);
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const UniqueFd parent(static_cast<int>(::syscall(SYS_openat2, directory, above.c_str(), &how, sizeof how)));
+  if (!parent) return errno == ENOENT ? Status() : fail_errno("checkpoint file " + path);
+  if (::unlinkat(parent.get(), path.substr(slash + 1).c_str(), 0) == 0 || errno == ENOENT) return {};
+  return fail_errno("checkpoint file " + path);
+}
+
+struct Known {
+  db::CheckpointRow row;
+  std::string root;
+};
+
+Result<std::vector<Known>> find_all(const Context& context,
+                                    const google::protobuf::RepeatedPtrField<std::string>& uuids) {
+  if (uuids.size() > kMostAtOnce)
+    return fail(Code::kInvalidArgument, "checkpoint_uuids: at most " + std::to_string(kMostAtOnce));
+  std::vector<Known> found;
+  for (const std::string& uuid : uuids) {
+    TRY_ASSIGN(db::CheckpointRow row, db::get_checkpoint(context.pool, CheckpointId(uuid)));
+    TRY_ASSIGN(const auto trial, db::needed_by(context.pool, row.uuid));
+    if (trial) {
+      return fail(Code::kFailedPrecondition,
+                  "checkpoint " + uuid + " is where trial " + std::to_string(trial->value) + " goes on from");
+    }
+    TRY_ASSIGN(const auto experiment, db::get_experiment(context.pool, row.experiment));
+    found.push_back({std::move(row), storage_root(experiment.config)});
+  }
+  return found;
+}
+
+/// What is left when the files that the rules match are gone.
+Status remove_files(const Context& context, const Known& known, const IgnoreRules& rules) {
+  const std::string directory = known.root + "/" + known.row.uuid.value;
+  TRY_ASSIGN(const Json resources, parse_json(known.row.resources, {.bytes = 8 << 20, .depth = 4}));
+  Json left = Json::object();
+  std::vector<std::string> gone;
+  for (const auto& [path, size] : resources.items()) {
+    if (!path.ends_with('/') && rules.ignored(path, false)) {
+      gone.push_back(path);
+    } else {
+      left[path] = size;
+    }
+  }
+  if (gone.empty()) return {};
+  const UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root)
+    return fail(Code::kFailedPrecondition, "the master cannot reach " + directory + "; mount the storage here");
+  for (const std::string& path : gone) TRY(remove_beneath(root.get(), path));
+  return db::set_checkpoint_files(context.pool, {known.row.uuid, dump_json(left),
+                                                 left.empty() ? "DELETED" : "PARTIALLY_DELETED"});
+}
+
+}  // namespace
+
+Status remove_checkpoints(const std::string& root, const std::vector<db::CheckpointRow>& rows) {
+  const bool any = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.state != "DELETED"; });
+  if (!any) return {};
+  if (root.empty() || !path_exists(root)) {
+    return fail(Code::kFailedPrecondition, "the master cannot reach the checkpoints' storage" +
+                                               (root.empty() ? std::string() : " " + root) + "; mount it here");
+  }
+  for (const db::CheckpointRow& row : rows) {
+    if (row.state != "DELETED" && is_uuid(row.uuid.value)) TRY(remove_tree(root + "/" + row.uuid.value));
+  }
+  return {};
+}
+
+grpc::ServerUnaryReactor* CheckpointService::ReportCheckpoint(grpc::CallbackServerContext* call,
+                                                              const v1::ReportCheckpointRequest* request,
+                                                              v1::ReportCheckpointResponse*) {
+  auto body = [this, request](const Caller& caller) -> Status {
+    const v1::Checkpoint& checkpoint = request->checkpoint();
+    if (checkpoint.state() != v1::Checkpoint::STATE_UNSPECIFIED &&
+        checkpoint.state() != v1::Checkpoint::STATE_COMPLETED)
+      return fail(Code::kInvalidArgument, "state: STATE_COMPLETED is what is reported");
+    TRY_ASSIGN(const Reporter reporter,
+               find_reporter(context_, caller, {.allocation = AllocationId(checkpoint.allocation_id())}));
+    const Json metadata = from_struct(checkpoint.metadata());
+    const auto steps = metadata.find("steps_completed");
+    if (steps == metadata.end() || !steps->is_number())
+      return fail(Code::kInvalidArgument, "metadata: steps_completed is missing");
+    v1::CheckpointReport report;
+    report.set_uuid(checkpoint.uuid());
+    report.set_steps_completed(static_cast<std::int64_t>(steps->get<double>()));
+    report.set_metadata(dump_json(metadata));
+    *report.mutable_resources() = checkpoint.resources();
+    const WallTime time = checkpoint.has_report_time() ? from_proto(checkpoint.report_time()) : wall_now();
+    TRY_ASSIGN(auto input, read_checkpoint_report(report, reporter.trial, reporter.run, time));
+    TRY(context_.loop.ask(std::move(input)));
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.CheckpointService/ReportCheckpoint", body);
+}
+
+grpc::ServerUnaryReactor* CheckpointService::PatchCheckpoints(grpc::CallbackServerContext* call,
+                                                              const v1::PatchCheckpointsRequest* request,
+                                                              v1::PatchCheckpointsResponse*) {
+  auto body = [this, request](const Caller& caller) -> Status {
+    if (request->checkpoints_size() > kMostAtOnce)
+      return fail(Code::kInvalidArgument, "checkpoints: at most " + std::to_string(kMostAtOnce));
+    std::vector<std::string> uuids;
+    for (const v1::PatchCheckpoint& patch : request->checkpoints()) uuids.push_back(patch.uuid());
+    TRY(authorize(caller, Action::kEdit, Target::kCheckpoint, uuids, context_.pool));
+    for (const v1::PatchCheckpoint& patch : request->checkpoints()) {
+      TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, CheckpointId(patch.uuid())));
+      if (!patch.has_resources()) continue;
+      Json left = Json::object();
+      for (const auto& [path, size] : patch.resources().resources()) left[make_utf8(path)] = size;
+      const std::string text = dump_json(left);
+      TRY(db::check_json_object(text, 4 << 20));
+      const std::string state = left.empty() ? "DELETED" : text == row.resources ? row.state : "PARTIALLY_DELETED";
+      TRY(db::set_checkpoint_files(context_.pool, {row.uuid, text, state}));
+    }
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.CheckpointService/PatchCheckpoints", body);
+}
+
+grpc::ServerUnaryReactor* CheckpointService::DeleteCheckpoints(grpc::CallbackServerContext* call,
+                                                               const v1::DeleteCheckpointsRequest* request,
+                                                               v1::DeleteCheckpointsResponse*) {
+  auto body = [this, request](const Caller&) -> Status {
+    TRY_ASSIGN(const auto all, find_all(context_, request->checkpoint_uuids()));
+    for (const Known& known : all) {
+      TRY(remove_checkpoints(known.root, {known.row}));
+      TRY(db::set_checkpoint_files(context_.pool, {known.row.uuid, "{}", "DELETED"}));
+    }
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.CheckpointService/DeleteCheckpoints", body, &context_.downloads);
+}
+
+grpc::ServerUnaryReactor* CheckpointService::CheckpointsRemoveFiles(grpc::CallbackServerContext* call,
+                                                                    const v1::CheckpointsRemoveFilesRequest* request,
+                                                                    v1::CheckpointsRemoveFilesResponse*) {
+  auto body = [this, request](const Caller&) -> Status {
+    if (request->checkpoint_globs_size() == 0)
+      return fail(Code::kInvalidArgument, "checkpoint_globs: name at least one, such as \"**/*.pt\"");
+    IgnoreRules rules;
+    for (const std::string& glob : request->checkpoint_globs()) rules.add(glob);
+    TRY_ASSIGN(const auto all, find_all(context_, request->checkpoint_uuids()));
+    for (const Known& known : all) TRY(remove_files(context_, known, rules));
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.CheckpointService/CheckpointsRemoveFiles", body, &context_.downloads);
+}
+
+grpc::ServerUnaryReactor* CheckpointService::PostCheckpointMetadata(grpc::CallbackServerContext* call,
+                                                                    const v1::PostCheckpointMetadataRequest* request,
+                                                                    v1::PostCheckpointMetadataResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const CheckpointId uuid(request->checkpoint().uuid());
+    TRY_ASSIGN(const auto before, db::get_checkpoint(context_.pool, uuid));
+    Json metadata = from_struct(request->checkpoint().metadata());
+    // What resuming goes by is not for users to change.
+    TRY_ASSIGN(const Json stored, parse_json(before.metadata, {.bytes = 1 << 20, .depth = 64}));
+    if (stored.contains("steps_completed")) metadata["steps_completed"] = stored["steps_completed"];
+    const std::string text = dump_json(metadata);
+    TRY(db::check_json_object(text));
+    TRY(db::set_checkpoint_metadata(context_.pool, uuid, text));
+    TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, uuid));
+    TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
+    to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.CheckpointService/PostCheckpointMetadata", body);
+}
+
+}  // namespace det::api

@@ -1,0 +1,106 @@
+// Owns the calls that do one thing to many experiments: each id has its own outcome.
+#include <set>
+
+#include "master/api/convert.h"
+#include "master/api/experiment.h"
+#include "master/api/trial.h"
+#include "master/db/experiment_changes.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMostAtOnce = 10'000;
+
+db::ExperimentFilter filter_of(const Caller& caller, const v1::ExperimentsActionRequest& request) {
+  const v1::BulkExperimentFilters& wanted = request.filters();
+  db::ExperimentFilter filter;
+  filter.name = wanted.name();
+  filter.description = wanted.description();
+  filter.labels.assign(wanted.labels().begin(), wanted.labels().end());
+  if (wanted.has_archived()) filter.archived = wanted.archived().value();
+  filter.states = core_states(wanted.states());
+  filter.user_ids.assign(wanted.user_ids().begin(), wanted.user_ids().end());
+  const int project = request.project_id() != 0 ? request.project_id() : wanted.project_id();
+  if (project != 0) filter.project = project;
+  filter.not_ids.assign(wanted.excluded_experiment_ids().begin(), wanted.excluded_experiment_ids().end());
+  filter.ids.assign(request.experiment_ids().begin(), request.experiment_ids().end());
+  filter.visible = caller.grants.visible();
+  filter.window.limit = kMostAtOnce;
+  return filter;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ExperimentService::bulk(grpc::CallbackServerContext* call, const char* method,
+                                                  const v1::ExperimentsActionRequest* request,
+                                                  v1::ExperimentsActionResponse* response, Deed deed) {
+  auto body = [this, request, response, deed = std::move(deed)](const Caller& caller) -> Status {
+    if (request->experiment_ids_size() == 0 && !request->has_filters())
+      return fail(Code::kInvalidArgument, "experiment_ids: name at least one, or give filters");
+    if (request->experiment_ids_size() > kMostAtOnce)
+      return fail(Code::kInvalidArgument, "experiment_ids: at most " + std::to_string(kMostAtOnce));
+    TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter_of(caller, *request)));
+    std::set<std::int64_t> known;
+    for (const db::ExperimentRow& row : page.rows) {
+      known.insert(row.id.value);
+      v1::ExperimentActionResult* result = response->add_results();
+      result->set_id(static_cast<int>(row.id.value));
+      Status done = authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(row.id.value)}, context_.pool);
+      if (done) done = deed(row.id);
+      if (!done) result->set_error(done.error().message);
+    }
+    for (const int id : request->experiment_ids()) {
+      if (!known.insert(id).second) continue;
+      v1::ExperimentActionResult* result = response->add_results();
+      result->set_id(id);
+      result->set_error("experiment " + std::to_string(id) + " not found");
+    }
+    return {};
+  };
+  return unary(context_, call, request, method, body, &context_.downloads);
+}
+
+grpc::ServerUnaryReactor* ExperimentService::ActivateExperiments(grpc::CallbackServerContext* call,
+                                                                 const v1::ExperimentsActionRequest* request,
+                                                                 v1::ExperimentsActionResponse* response) {
+  return bulk(call, "/det.v1.ExperimentService/ActivateExperiments", request, response,
+              [this](ExperimentId id) { return act(id, core::ExperimentAction::kActivate); });
+}
+grpc::ServerUnaryReactor* ExperimentService::PauseExperiments(grpc::CallbackServerContext* call,
+                                                              const v1::ExperimentsActionRequest* request,
+                                                              v1::ExperimentsActionResponse* response) {
+  return bulk(call, "/det.v1.ExperimentService/PauseExperiments", request, response,
+              [this](ExperimentId id) { return act(id, core::ExperimentAction::kPause); });
+}
+grpc::ServerUnaryReactor* ExperimentService::CancelExperiments(grpc::CallbackServerContext* call,
+                                                               const v1::ExperimentsActionRequest* request,
+                                                               v1::ExperimentsActionResponse* response) {
+  return bulk(call, "/det.v1.ExperimentService/CancelExperiments", request, response,
+              [this](ExperimentId id) { return act(id, core::ExperimentAction::kCancel); });
+}
+grpc::ServerUnaryReactor* ExperimentService::KillExperiments(grpc::CallbackServerContext* call,
+                                                             const v1::ExperimentsActionRequest* request,
+                                                             v1::ExperimentsActionResponse* response) {
+  return bulk(call, "/det.v1.ExperimentService/KillExperiments", request, response,
+              [this](ExperimentId id) { return act(id, core::ExperimentAction::kKill); });
+}
+grpc::ServerUnaryReactor* ExperimentService::ArchiveExperiments(grpc::CallbackServerContext* call,
+                                                                const v1::ExperimentsActionRequest* request,
+                                                                v1::ExperimentsActionResponse* response) {
+  return bulk(call, "/det.v1.ExperimentService/ArchiveExperiments", request, response,
+              [this](ExperimentId id) { return db::set_archived(context_.pool, id, true); });
+}
+grpc::ServerUnaryReactor* ExperimentService::UnarchiveExperiments(grpc::CallbackServerContext* call,
+                                                                  const v1::ExperimentsActionRequest* request,
+                                                                  v1::ExperimentsActionResponse* response) {
+  return bulk(call, "/det.v1.ExperimentService/UnarchiveExperiments", request, response,
+              [this](ExperimentId id) { return db::set_archived(context_.pool, id, false); });
+}
+grpc::ServerUnaryReactor* ExperimentService::DeleteExperiments(grpc::CallbackServerContext* call,
+                                                               const v1::ExperimentsActionRequest* request,
+                                                               v1::ExperimentsActionResponse* response) {
+  return bulk(call, "/det.v1.ExperimentService/DeleteExperiments", request, response,
+              [this](ExperimentId id) { return remove(id); });
+}
+
+}  // namespace det::api

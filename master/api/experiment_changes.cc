@@ -1,0 +1,245 @@
+// Owns the calls that change an experiment beside its running: its words, the archive, deletion, going on after its
+// end.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "base/yaml.h"
+#include "master/api/checkpoint.h"
+#include "master/api/convert.h"
+#include "master/api/experiment.h"
+#include "master/api/trial.h"
+#include "master/db/experiment_changes.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::size_t kLongestName = 256, kLongestText = 4096, kLongestNotes = 256 * 1024, kLongestLabel = 128;
+constexpr std::size_t kMostLabels = 100;
+
+Status check_text(const std::string& field, const std::string& text, std::size_t longest, bool lines) {
+  const bool controls = !lines && has_control_characters(text);
+  if (text.size() <= longest && !controls && !find_bad_utf8(text)) return {};
+  return fail(Code::kInvalidArgument,
+              field + ": at most " + std::to_string(longest) + " bytes of UTF-8, no control characters");
+}
+
+Status check_label(const std::string& label) {
+  if (trim(label).empty()) return fail(Code::kInvalidArgument, "label: must not be empty");
+  return check_text("label", label, kLongestLabel, false);
+}
+
+Result<std::vector<std::string>> labels_of(const google::protobuf::ListValue& list) {
+  std::vector<std::string> labels;
+  for (const auto& value : list.values()) {
+    if (value.kind_case() != google::protobuf::Value::kStringValue)
+      return fail(Code::kInvalidArgument, "labels: a list of texts");
+    TRY(check_label(value.string_value()));
+    if (std::find(labels.begin(), labels.end(), value.string_value()) == labels.end())
+      labels.push_back(value.string_value());
+  }
+  if (labels.size() > kMostLabels)
+    return fail(Code::kInvalidArgument, "labels: at most " + std::to_string(kMostLabels));
+  return labels;
+}
+
+Result<db::ExperimentPatch> patch_of(const v1::PatchExperiment& patch) {
+  db::ExperimentPatch out;
+  if (patch.has_name()) {
+    out.name = patch.name().value();
+    if (trim(*out.name).empty()) return fail(Code::kInvalidArgument, "name: must not be empty");
+    TRY(check_text("name", *out.name, kLongestName, false));
+  }
+  if (patch.has_description()) {
+    out.description = patch.description().value();
+    TRY(check_text("description", *out.description, kLongestText, true));
+  }
+  if (patch.has_notes()) {
+    out.notes = patch.notes().value();
+    TRY(check_text("notes", *out.notes, kLongestNotes, true));
+  }
+  if (patch.has_labels()) {
+    TRY_ASSIGN(out.labels, labels_of(patch.labels()));
+  }
+  return out;
+}
+
+/// The configuration with other numbers of checkpoints to keep.
+Result<std::string> with_gc_policy(const std::string& config, const v1::PatchExperiment::PatchCheckpointStorage& keep) {
+  if (keep.save_experiment_best() < 0 || keep.save_trial_best() < 0 || keep.save_trial_latest() < 0)
+    return fail(Code::kInvalidArgument, "checkpoint_storage: how many to keep must not be negative");
+  TRY_ASSIGN(Json json, parse_json(config, {.bytes = 16 << 20, .depth = 64}));
+  Json& storage = json["checkpoint_storage"];
+  storage["save_experiment_best"] = keep.save_experiment_best();
+  storage["save_trial_best"] = keep.save_trial_best();
+  storage["save_trial_latest"] = keep.save_trial_latest();
+  return dump_json(json);
+}
+
+/// The totals that an override raises. Whatever else it changes cannot change under a search that has begun.
+Result<searcher::Extended> totals_of(const std::string& override_config) {
+  TRY_ASSIGN(const YamlNode root, parse_yaml(override_config, "override_config"));
+  const Json config = det::to_json(root);
+  searcher::Extended more;
+  std::vector<std::string> others;
+  if (!config.is_object()) return fail(Code::kInvalidArgument, "override_config: must be a map");
+  for (const auto& [key, value] : config.items()) {
+    if (key != "searcher" || !value.is_object()) {
+      others.push_back(key);
+      continue;
+    }
+    for (const auto& [name, wish] : value.items()) {
+      // A length may be {batches: 100}; its unit is the search's own.
+      const Json& number = wish.is_object() && wish.size() == 1 ? wish.begin().value() : wish;
+      if ((name == "max_length" || name == "max_time") && number.is_number_integer()) {
+        more.max_time = number.get<std::int64_t>();
+      } else if (name == "max_trials" && number.is_number_integer()) {
+        more.max_trials = number.get<std::int64_t>();
+      } else {
+        others.push_back("searcher." + name);
+      }
+    }
+  }
+  if (!others.empty()) {
+    return fail(Code::kUnimplemented, "override_config: " + join(others, ", ") +
+                                          " cannot change in an experiment that goes on; fork it instead");
+  }
+  return more;
+}
+
+}  // namespace
+
+Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
+  const ExperimentId id(patch.id());
+  TRY_ASSIGN(const db::ExperimentPatch words, patch_of(patch));
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  if (patch.has_resources()) {
+    return fail(Code::kUnimplemented,
+                "resources: an experiment's place in the queue changes by the job queue (`det job update`)");
+  }
+  if (patch.has_checkpoint_storage()) {
+    TRY_ASSIGN(const std::string after, with_gc_policy(row.config, patch.checkpoint_storage()));
+    TRY(db::replace_config(context_.pool, id, row.config, after));
+  }
+  TRY(db::patch_experiment(context_.pool, id, words));
+  context_.hub.publish({.kind = loop::Change::Kind::kExperiment,
+                        .experiment = id,
+                        .trial = {},
+                        .task = {},
+                        .name = std::string(core::state_name(row.state))});
+  return {};
+}
+
+grpc::ServerUnaryReactor* ExperimentService::PatchExperiment(grpc::CallbackServerContext* call,
+                                                             const v1::PatchExperimentRequest* request,
+                                                             v1::PatchExperimentResponse* response) {
+  return unary(context_, call, request, "/det.v1.ExperimentService/PatchExperiment",
+               [this, request, response](const Caller&) -> Status {
+                 TRY(patch(request->experiment()));
+                 TRY_ASSIGN(const auto row,
+                            db::get_experiment(context_.pool, ExperimentId(request->experiment().id())));
+                 to_proto(row, response->mutable_experiment());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::ArchiveExperiment(grpc::CallbackServerContext* call,
+                                                               const v1::ExperimentActionRequest* request,
+                                                               v1::ExperimentActionResponse*) {
+  return unary(context_, call, request, "/det.v1.ExperimentService/ArchiveExperiment", [this, request](const Caller&) {
+    return db::set_archived(context_.pool, ExperimentId(request->id()), true);
+  });
+}
+grpc::ServerUnaryReactor* ExperimentService::UnarchiveExperiment(grpc::CallbackServerContext* call,
+                                                                 const v1::ExperimentActionRequest* request,
+                                                                 v1::ExperimentActionResponse*) {
+  return unary(context_, call, request, "/det.v1.ExperimentService/UnarchiveExperiment",
+               [this, request](const Caller&) {
+                 return db::set_archived(context_.pool, ExperimentId(request->id()), false);
+               });
+}
+
+Status ExperimentService::remove(ExperimentId id) const {
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  if (!core::is_terminal(row.state)) {
+    return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
+                                               std::string(core::state_name(row.state)) + "; cancel or kill it first");
+  }
+  // From here on nobody can take it up again.
+  TRY(context_.loop.ask(core::BarExperiment{.experiment = id}));
+  TRY_ASSIGN(const auto checkpoints, db::list_checkpoints(context_.pool, {.experiment = id}));
+  TRY(remove_checkpoints(storage_root(row.config), checkpoints.rows));
+  return db::delete_experiment(context_.pool, id);
+}
+
+grpc::ServerUnaryReactor* ExperimentService::DeleteExperiment(grpc::CallbackServerContext* call,
+                                                              const v1::DeleteExperimentRequest* request,
+                                                              v1::ExperimentActionResponse*) {
+  return unary(
+      context_, call, request, "/det.v1.ExperimentService/DeleteExperiment",
+      [this, request](const Caller&) { return remove(ExperimentId(request->experiment_id())); }, &context_.downloads);
+}
+
+grpc::ServerUnaryReactor* ExperimentService::PutExperimentLabel(grpc::CallbackServerContext* call,
+                                                                const v1::ExperimentLabelRequest* request,
+                                                                v1::ExperimentLabelsResponse* response) {
+  return unary(context_, call, request, "/det.v1.ExperimentService/PutExperimentLabel",
+               [this, request, response](const Caller&) -> Status {
+                 TRY(check_label(request->label()));
+                 TRY_ASSIGN(const auto labels, db::change_label(context_.pool, ExperimentId(request->experiment_id()),
+                                                                request->label(), true));
+                 response->mutable_labels()->Assign(labels.begin(), labels.end());
+                 return {};
+               });
+}
+grpc::ServerUnaryReactor* ExperimentService::DeleteExperimentLabel(grpc::CallbackServerContext* call,
+                                                                   const v1::ExperimentLabelRequest* request,
+                                                                   v1::ExperimentLabelsResponse* response) {
+  return unary(context_, call, request, "/det.v1.ExperimentService/DeleteExperimentLabel",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const auto labels, db::change_label(context_.pool, ExperimentId(request->experiment_id()),
+                                                                request->label(), false));
+                 response->mutable_labels()->Assign(labels.begin(), labels.end());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ExperimentService::GetExperimentLabels(grpc::CallbackServerContext* call,
+                                                                 const v1::GetExperimentLabelsRequest* request,
+                                                                 v1::ExperimentLabelsResponse* response) {
+  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperimentLabels",
+               [this, request, response](const Caller& caller) -> Status {
+                 std::optional<std::int64_t> project;
+                 if (request->project_id() != 0) project = request->project_id();
+                 TRY_ASSIGN(const auto labels, db::list_labels(context_.pool, project, caller.grants.visible()));
+                 response->mutable_labels()->Assign(labels.begin(), labels.end());
+                 return {};
+               });
+}
+
+Status ExperimentService::go_on(const v1::ContinueExperimentRequest& request,
+                                v1::ContinueExperimentResponse* response) const {
+  const ExperimentId id(request.id());
+  std::optional<searcher::Extended> more;
+  if (!trim(request.override_config()).empty()) {
+    TRY_ASSIGN(more, totals_of(request.override_config()));
+  }
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  if (!core::is_terminal(row.state)) {
+    return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended; activate it");
+  }
+  TRY(continue_search(id, more));
+  TRY_ASSIGN(const auto now, db::get_experiment(context_.pool, id));
+  to_proto(now, response->mutable_experiment());
+  return {};
+}
+
+grpc::ServerUnaryReactor* ExperimentService::ContinueExperiment(grpc::CallbackServerContext* call,
+                                                                const v1::ContinueExperimentRequest* request,
+                                                                v1::ContinueExperimentResponse* response) {
+  return unary(context_, call, request, "/det.v1.ExperimentService/ContinueExperiment",
+               [this, request, response](const Caller&) { return go_on(*request, response); });
+}
+
+}  // namespace det::api

@@ -1,0 +1,139 @@
+"""Owns the HTTP API against a real master: a trial that reports over HTTP alone, and the life of its experiment after."""
+import json
+import os
+import pathlib
+import unittest
+import urllib.error
+import urllib.request
+
+from cluster import Cluster, wait_until
+
+BUILD = os.environ["DET_E2E_BUILD"]
+FIXTURE = pathlib.Path(__file__).resolve().parent / "fixtures" / "http_harness"
+
+
+class Http(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.start_agent()
+        status, body = cls.cluster.post("/api/v1/auth/login", {"username": "admin", "password": cls.cluster.password()})
+        assert status == 200, body
+        cls.token = json.loads(body)["token"]
+        cls.storage = cls.cluster.dir / "checkpoints"
+        cls.storage.mkdir()
+
+    def call(self, method, path, body=None, expect=200):
+        request = urllib.request.Request(self.cluster.url + path, method=method,
+                                         data=None if body is None else json.dumps(body).encode(),
+                                         headers={"Authorization": "Bearer " + self.token})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                status, text = answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            status, text = error.code, error.read().decode()
+        self.assertEqual(status, expect, f"{method} {path}: {text}")
+        return json.loads(text)
+
+    def create(self, steps):
+        return self.cluster.create(FIXTURE, "\n".join([
+            "name: over http", "entrypoint: python3 train.py", f"hyperparameters: {{steps: {steps}}}",
+            "searcher: {name: single, metric: val_loss, max_length: {batches: 100}}", "max_restarts: 0",
+            f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}}}", ""]))
+
+    def test_a_trial_reports_over_http_is_paused_goes_on_and_its_experiment_has_a_life(self):
+        cluster, id = self.cluster, self.create(6)
+        trial = cluster.trial_id(id)
+        wait_until("the third step", lambda: len(cluster.metrics(trial, "training")) >= 3)
+        self.call("DELETE", f"/api/v1/experiments/{id}", expect=400)
+        self.call("POST", f"/api/v1/experiments/{id}/archive", expect=400)
+        cluster.det("experiment", "pause", id)
+        wait_until("the pause", lambda: self.call("GET", f"/api/v1/trials/{trial}/checkpoints")["checkpoints"])
+        cluster.det("experiment", "activate", id)
+        cluster.wait_state(id, "COMPLETED")
+
+        self.assertEqual([batches for batches, _ in cluster.metrics(trial, "training")], [1, 2, 3, 4, 5, 6])
+        self.assertEqual(cluster.metrics(trial, "validation"), [(6, {"val_loss": 0.25})])
+        log = cluster.logs(trial)
+        for line in ("rank 0 of 1", "context True", "resumed at 3", "left at 3", "left at 6"):
+            self.assertIn(line, log)
+        self.check_reads(id, trial)
+        self.check_words(id)
+        self.check_end(id, trial)
+
+    def check_reads(self, id, trial):
+        self.assertEqual(self.call("GET", f"/api/v1/experiments/{id}/searcher/best_searcher_validation_metric"),
+                         {"metric": 0.25})
+        history = self.call("GET", f"/api/v1/experiments/{id}/validation-history")["validationHistory"]
+        self.assertEqual([(h["trialId"], h["searcherMetric"]) for h in history], [(trial, 0.25)])
+        files = self.call("GET", f"/api/v1/experiments/{id}/file_tree")["files"]
+        self.assertEqual([f["path"] for f in files], ["train.py"])
+        self.assertEqual(self.call("POST", f"/api/v1/experiments/{id}/file", {"path": "nothing"}, 404)["error"]["code"], 5)
+        checkpoints = self.call("GET", f"/api/v1/experiments/{id}/checkpoints?sortByAttr=SORT_BY_BATCH_NUMBER"
+                                       "&orderBy=ORDER_BY_DESC")["checkpoints"]
+        self.assertEqual([c["metadata"]["steps_completed"] for c in checkpoints], [6, 3])
+        listed = self.call("GET", f"/api/v1/experiments?experimentIdFilter.incl={id}&sortBy=SORT_BY_CHECKPOINT_COUNT")
+        self.assertEqual([e["id"] for e in listed["experiments"]], [id])
+        self.assertEqual(listed["pagination"]["total"], 1)
+        self.assertEqual(self.call("GET", f"/api/v1/experiments?experimentIdFilter.gt={id}")["experiments"], [])
+        summary = self.call("POST", "/api/v1/preview-hp-search", {"seed": 1, "config": {
+            "name": "x", "entrypoint": "run", "hyperparameters": {},
+            "searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 100}}}})["summary"]
+        self.assertEqual(summary["trials"][0]["count"], 1)
+        self.call("POST", f"/api/v1/runs/{trial}/metadata", {"metadata": {"note": "good"}})
+        self.assertEqual(self.call("GET", f"/api/v1/runs/{trial}/metadata"), {"metadata": {"note": "good"}})
+
+    def check_words(self, id):
+        patched = self.call("PATCH", f"/api/v1/experiments/{id}", {
+            "name": "renamed", "notes": "a note", "labels": ["b", "a", "b"],
+            "checkpointStorage": {"saveExperimentBest": 1, "saveTrialBest": 2, "saveTrialLatest": 3}})["experiment"]
+        self.assertEqual((patched["name"], patched["notes"], patched["labels"]), ("renamed", "a note", ["b", "a"]))
+        self.assertEqual(patched["config"]["checkpoint_storage"]["save_trial_latest"], 3)
+        self.call("PATCH", f"/api/v1/experiments/{id}", {"name": " "}, expect=400)
+        self.assertEqual(self.call("PUT", f"/api/v1/experiments/{id}/labels/c")["labels"], ["b", "a", "c"])
+        self.assertEqual(self.call("DELETE", f"/api/v1/experiments/{id}/labels/b")["labels"], ["a", "c"])
+        self.assertEqual(self.call("GET", "/api/v1/experiment/labels")["labels"], ["a", "c"])
+        self.call("PATCH", f"/api/v1/experiments/{id}", {"description": "words"})
+        self.assertEqual(self.call("GET", f"/api/v1/experiments/{id}")["experiment"]["description"], "words")
+
+    def check_end(self, id, trial):
+        config = self.call("GET", f"/api/v1/experiments/{id}")["experiment"]["originalConfig"]
+        fork = self.call("POST", "/api/v1/experiments", {
+            "config": config.replace("over http", "forked"), "parentId": id, "activate": False})["experiment"]["id"]
+        self.assertEqual([f["path"] for f in self.call("GET", f"/api/v1/experiments/{fork}/file_tree")["files"]],
+                         ["train.py"])
+        made = self.call("GET", f"/api/v1/experiments/{fork}")["experiment"]
+        self.assertEqual((made["forkedFrom"], made["name"]), (id, "forked"))
+        results = self.call("POST", "/api/v1/experiments/kill", {"experimentIds": [fork, 9999]})["results"]
+        self.assertEqual(results[0], {"id": fork, "error": ""})
+        self.assertEqual(results[1]["error"], "experiment 9999 not found")
+        self.call("POST", f"/api/v1/experiments/{id}/archive")
+        self.assertTrue(self.call("GET", f"/api/v1/experiments/{id}")["experiment"]["archived"])
+        self.call("POST", f"/api/v1/experiments/{id}/unarchive")
+        self.assertEqual(len(list(self.storage.iterdir())), 2)
+        self.call("DELETE", f"/api/v1/experiments/{id}")
+        self.assertEqual(list(self.storage.iterdir()), [])
+        self.call("GET", f"/api/v1/experiments/{id}", expect=404)
+        self.call("GET", f"/api/v1/trials/{trial}", expect=404)
+        self.assertNotIn("forkedFrom", self.call("GET", f"/api/v1/experiments/{fork}")["experiment"])
+
+    def test_what_is_not_offered_says_why_and_what_is_is_described(self):
+        error = self.call("GET", "/api/v1/notebooks", expect=501)["error"]
+        self.assertEqual((error["code"], error["reason"]), (12, "Unimplemented"))
+        self.assertIn("not offered", error["error"])
+        described = self.call("GET", "/api/v1/api.swagger.json")
+        self.assertEqual(described["swagger"], "2.0")
+        self.assertIn("/api/v1/preview-hp-search", described["paths"])
+        status, page = self.cluster.get("/docs/rest-api/")
+        self.assertEqual(status, 200)
+        self.assertIn("ExperimentService", page)
+
+    def test_a_stranger_cannot_speak_for_an_allocation(self):
+        for headers in ({}, {"Grpc-Metadata-x-allocation-token": "Bearer nonsense"}):
+            request = urllib.request.Request(self.cluster.url + "/api/v1/trials/1/progress", data=b'{"progress": 1}',
+                                             method="POST", headers=headers)
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(request, timeout=20)
+            self.assertEqual(caught.exception.code, 401)

@@ -1,0 +1,88 @@
+// Owns the tests of the list of calls that are not offered, and of the description of those that are.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "det/v1/experiment.pb.h"
+#include "master/http/not_offered.h"
+#include "master/http/openapi.h"
+#include "master/http/routes.h"
+
+namespace det::http {
+namespace {
+
+/// The cells of a table's rows, trimmed; `separator` is '|' or a tab.
+std::vector<std::vector<std::string>> rows_of(const std::string& path, char separator) {
+  std::vector<std::vector<std::string>> rows;
+  const std::string text = read_file(path).value();
+  for (const std::string& line : split(text, '\n')) {
+    if (line.empty() || line[0] == '#') continue;
+    std::vector<std::string> cells;
+    for (const std::string& cell : split(line, separator)) cells.emplace_back(trim(cell));
+    rows.push_back(std::move(cells));
+  }
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("the calls that answer 501 are those that the README lists, with the same reasons") {
+  std::set<std::string> told, known;
+  for (const auto& cells : rows_of(std::string(DET_SOURCE_DIR) + "/master/http/README.md", '|')) {
+    if (cells.size() != 5 || !cells[2].starts_with('`')) continue;
+    told.insert(cells[1] + " " + cells[2].substr(1, cells[2].size() - 2) + " " + cells[3]);
+  }
+  for (const NotOffered& one : not_offered())
+    known.insert(std::string(one.verb) + " " + std::string(one.path) + " " + std::string(one.why));
+  CHECK(told == known);
+  CHECK(known.size() == not_offered().size());
+}
+
+TEST_CASE("every endpoint of upstream's table is offered, another service's, or answers 501") {
+  std::set<std::string> missing, counted;
+  for (const auto& cells : rows_of(std::string(DET_SOURCE_DIR) + "/tests/master/http/data/endpoints.tsv", '\t')) {
+    REQUIRE(cells.size() == 3);
+    counted.insert(cells[0] + cells[1]);
+    if (cells[2] == "501") missing.insert(cells[0] + " " + cells[1]);
+  }
+  CHECK(counted.size() == 260);
+  std::set<std::string> known;
+  for (const NotOffered& one : not_offered()) known.insert(std::string(one.verb) + " " + std::string(one.path));
+  CHECK(missing == known);
+}
+
+TEST_CASE("a path of the table is found with any names in it, and no other") {
+  REQUIRE(find_not_offered("GET", "/api/v1/notebooks/abc") != nullptr);
+  CHECK(find_not_offered("GET", "/api/v1/notebooks/") == nullptr);
+  CHECK(find_not_offered("PUT", "/api/v1/notebooks/abc") == nullptr);
+  CHECK(find_not_offered("GET", "/api/v1/nothing") == nullptr);
+}
+
+TEST_CASE("the description names every route, with its parameters and answers") {
+  const std::vector services{v1::GetExperimentRequest::descriptor()->file()->service(0)};
+  const Json api = parse_json(openapi_json(services), {.bytes = 8 << 20, .depth = 64}).value();
+  std::size_t described = 0;
+  for (const auto& [path, verbs] : api["paths"].items()) described += verbs.size();
+  CHECK(described == Routes(services).all().size());
+  const Json& list = api["paths"]["/api/v1/experiments"]["get"];
+  CHECK(list["operationId"] == "GetExperiments");
+  std::set<std::string> names;
+  for (const Json& parameter : list["parameters"]) names.insert(parameter["name"].get<std::string>());
+  CHECK(names.contains("labels"));
+  CHECK(names.contains("experimentIdFilter.gt"));
+  CHECK(api["definitions"]["v1Experiment"]["properties"]["checkpointSize"]["type"] == "string");
+  // Every reference leads somewhere.
+  const std::string text = dump_json(api);
+  const std::string mark = "\"#/definitions/";
+  for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + 1)) {
+    const std::size_t begin = at + mark.size();
+    const std::string name = text.substr(begin, text.find('"', begin) - begin);
+    CAPTURE(name);
+    CHECK(api["definitions"].contains(name));
+  }
+}
+
+}  // namespace det::http
