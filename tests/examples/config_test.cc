@@ -14,6 +14,9 @@ const std::map<std::string, std::vector<std::string>> kConfigurations{
     {"core_api", {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed"}},
     {"mnist", {"const", "distributed", "dist_random", "adaptive"}},
     {"mnist_managed", {"const"}},
+    {"shiftvit",
+     {"const_mnist", "distributed_mnist", "adaptive_mnist", "const_cifar10", "distributed_cifar10", "adaptive_cifar10",
+      "distributed_imagenet"}},
 };
 
 TEST_CASE("the configurations of the examples have no problem, and no metric the wrong way round") {

@@ -13,6 +13,7 @@
 namespace det::testing {
 
 inline const std::string kExamples = DET_SOURCE_DIR "/examples";
+inline const std::string kTests = DET_SOURCE_DIR "/tests/examples";
 inline const std::string kPrograms = DET_BUILD_DIR "/examples";
 
 struct Run {
