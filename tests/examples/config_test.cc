@@ -12,6 +12,8 @@ namespace {
 
 const std::map<std::string, std::vector<std::string>> kConfigurations{
     {"core_api", {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed"}},
+    {"gpt", {"const", "distributed"}},
+    {"imagenet", {"const", "cifar10"}},
     {"mnist", {"const", "distributed", "dist_random", "adaptive"}},
     {"mnist_managed", {"const"}},
     {"shiftvit",

@@ -42,6 +42,7 @@ inline void write_digits(const std::string& folder, const std::string& part, int
 
 /// CIFAR-10's binary version: five files to train on, one to test.
 inline void write_cifar10(const std::string& folder, int train, int test) {
+  std::filesystem::create_directories(folder);
   const auto file = [&](const std::string& name, int count, std::uint32_t seed) {
     std::mt19937 random(seed);
     std::string records;

@@ -52,7 +52,6 @@ TEST_CASE("ShiftViT learns on MNIST's files, and two processes as one") {
 
 TEST_CASE("ShiftViT trains on CIFAR-10's binary files") {
   Workplace place;
-  std::filesystem::create_directories(place.path() + "/data/cifar10");
   write_cifar10(place.path() + "/data/cifar10", 640, 100);
   place.add_edited("shiftvit", "const_cifar10.yaml",
                    {{"epochs: 30  ", "epochs: 2  "}, {"epochs: 30\n", "epochs: 2\n"}, {"embed_dim: 48", "embed_dim: 24"}});
