@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Owns ResNet-18's loss curve in Python, for examples/imagenet to be compared with: curve.py PROGRAM BATCHES TOLERANCE.
+"""Owns ResNet-18's loss curve in Python, for examples/imagenet to be compared with: curve.py PROGRAM BATCHES RATE TOLERANCE.
 Weights drawn here begin both; both see the same batches of CIFAR-10's format, in the same order.
 With DET_CIFAR10 (a folder of the binary version) on that data, else on noise with a bar whose place is the label."""
 import os
@@ -14,7 +14,7 @@ from torch import nn
 
 from reference import write_safetensors
 
-BATCH, LR = 32, 0.001  # a large rate is chaos: the last bits of two libraries decide the curve after a few dozen batches
+BATCH = 32
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -66,7 +66,7 @@ def made_up(count):
     return records
 
 
-def main(program, batches, tolerance):
+def main(program, batches, rate, tolerance):
     torch.manual_seed(3)
     torch.set_num_threads(1)
     data = os.environ.get("DET_CIFAR10")
@@ -84,7 +84,7 @@ def main(program, batches, tolerance):
         config = (ROOT / "examples" / "imagenet" / "cifar10.yaml").read_text()
         for old, new in (("dir: data ", f"dir: {data} "), ('pretrained: ""', f"pretrained: {folder}/initial.safetensors"),
                          ("shuffle: true", "shuffle: false"), ("global_batch_size: 128", f"global_batch_size: {BATCH}"),
-                         ("lr: 0.05", f"lr: {LR}"), ("epochs: 10", f"batches: {batches}"),
+                         ("lr: 0.05", f"lr: {rate}"), ("epochs: 10", f"batches: {batches}"),
                          ("  epochs: 1\n", "  batches: 1000000\nscheduling_unit: 1\n")):
             assert old in config, old
             config = config.replace(old, new)
@@ -93,7 +93,7 @@ def main(program, batches, tolerance):
                              env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=1200).stdout
         theirs = [float(loss) for loss in re.findall(r"training +batch \d+ +loss (\S+)", out)]
 
-        optimizer = torch.optim.SGD(model.parameters(), LR, momentum=0.9, weight_decay=5e-4)
+        optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, weight_decay=5e-4)
         worst = 0
         assert len(theirs) == batches, f"{len(theirs)} losses of {batches}"
         for i, their in enumerate(theirs):
@@ -111,4 +111,4 @@ def main(program, batches, tolerance):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]))

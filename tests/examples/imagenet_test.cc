@@ -34,7 +34,7 @@ TEST_CASE("the tutorial's trial reads image folders, and can be a ResNet-50") {
 
 TEST_CASE("the ported trial's curve is PyTorch's, from the same initial weights") {
   Workplace place;
-  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/curve.py", kPrograms + "/imagenet_train", "12", "1e-3"});
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/curve.py", kPrograms + "/imagenet_train", "12", "0.01", "1e-3"});
   INFO(run.out << run.err);
   CHECK(run.code == 0);
 }

@@ -72,7 +72,7 @@ class Examples(unittest.TestCase):
         binary.mkdir()
         subprocess.run([BUILD / "bin" / "examples_probe", "cifar10", self.folder / "jpeg", binary], check=True)
         done = subprocess.run(["/usr/bin/python3", ROOT / "tests" / "examples" / "curve.py",
-                               BUILD / "examples" / "imagenet_train", "200", "0.25"],
+                               BUILD / "examples" / "imagenet_train", "200", "0.001", "0.25"],
                               env={**ENV, "DET_CIFAR10": str(binary)}, capture_output=True, text=True)
         print(done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
