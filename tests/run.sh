@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
   SUITE   unit, asan, tidy, e2e, chaos, browser (default: all)
-  --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing
+  --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing, the examples on real data
 TEXT
 }
 
@@ -100,6 +100,9 @@ if wants asan; then
   if build dev pure_tests; then
     for program in $(catch_programs dev); do suite_program "asan-$program" "build/dev/tests/$program"; done
   fi
+fi
+if wants unit && [ "$long" -eq 1 ]; then
+  suite_program long-examples python3 tests/long/examples.py build/release
 fi
 if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release; fi
 if wants chaos; then

@@ -42,15 +42,22 @@ det_write_model_build(${CMAKE_BINARY_DIR}/share/det/model_build.json
 det_write_model_build(${CMAKE_CURRENT_BINARY_DIR}/model_build.json
   {prefix}/${CMAKE_INSTALL_INCLUDEDIR} {prefix}/${CMAKE_INSTALL_LIBDIR})
 
-install(TARGETS det_harness det_core_api EXPORT det)
-install(TARGETS det-harness det-launch)
+# The component sdk is all that training needs: `cmake --install build --component sdk`.
+install(TARGETS det_harness det_core_api EXPORT det COMPONENT sdk)
+install(TARGETS det-harness det-launch COMPONENT sdk)
 if(TARGET det_cluster)
-  install(TARGETS det_cluster)
+  install(TARGETS det_cluster COMPONENT sdk)
 endif()
-install(FILES ${det_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/det)
+install(FILES ${det_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/det COMPONENT sdk)
 install(CODE "
   file(READ ${CMAKE_CURRENT_BINARY_DIR}/model_build.json recipe)
   string(REPLACE {prefix} \"\${CMAKE_INSTALL_PREFIX}\" recipe \"\${recipe}\")
-  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/det/model_build.json\" \"\${recipe}\")")
-install(EXPORT det NAMESPACE det:: FILE detTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det)
-install(FILES cmake/detConfig.cmake cmake/libtorch.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det)
+  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/det/model_build.json\" \"\${recipe}\")" COMPONENT sdk)
+install(EXPORT det NAMESPACE det:: FILE detTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det COMPONENT sdk)
+install(FILES cmake/detConfig.cmake cmake/libtorch.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det COMPONENT sdk)
+
+# The same package for programs built against this build folder, as a trial's startup-hook.sh does: its bin is on the
+# PATH, where find_package looks beside.
+export(EXPORT det NAMESPACE det:: FILE ${CMAKE_BINARY_DIR}/lib/cmake/det/detTargets.cmake)
+configure_file(cmake/detConfig.cmake ${CMAKE_BINARY_DIR}/lib/cmake/det/detConfig.cmake COPYONLY)
+configure_file(cmake/libtorch.cmake ${CMAKE_BINARY_DIR}/lib/cmake/det/libtorch.cmake COPYONLY)

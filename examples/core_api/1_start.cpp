@@ -1,0 +1,18 @@
+// Stage 1: a program that knows nothing of det but that somebody started it.
+#include <det/core.h>
+
+#include <iostream>
+
+#include "cubic.h"
+
+int main() {
+  det::core::Context core = det::core::init();
+  std::cout << (core.info().on_cluster ? "trial " + std::to_string(core.info().trial_id) : "no cluster") << std::endl;
+
+  Cubic cubic;
+  for (int batch = 1; batch <= 500; ++batch) {
+    const Slope slope = slope_of(cubic);
+    descend(cubic, slope, /*learning_rate=*/0.3);
+    if (batch % 100 == 0) std::cout << "batch " << batch << " loss " << slope.loss << std::endl;
+  }
+}

@@ -1,0 +1,33 @@
+// Stage 3: saves checkpoints, goes on from the newest, and leaves when the cluster wants the slot back.
+#include <det/core.h>
+
+#include "cubic.h"
+
+void store(det::core::Context& core, const Cubic& cubic, int batch) {
+  core.checkpoint().store_path({{"steps_completed", batch}},
+                               [&](const std::string& directory) { save(cubic, directory); });
+}
+
+int main() {
+  det::core::Context core = det::core::init();
+  const int batches = 500;
+
+  Cubic cubic;
+  int done = 0;
+  if (const std::string& uuid = core.info().latest_checkpoint; !uuid.empty()) {
+    core.checkpoint().restore_path(uuid, [&](const std::string& directory) { cubic = load(directory); });
+    done = core.checkpoint().get_metadata(uuid).at("steps_completed").get<int>();
+  }
+  for (int batch = done + 1; batch <= batches; ++batch) {
+    const Slope slope = slope_of(cubic);
+    descend(cubic, slope, /*learning_rate=*/0.3);
+    if (batch % 10 == 0) {
+      core.train().report_training_metrics(batch, {{"loss", slope.loss}});
+      core.train().report_progress(double(batch) / batches);
+    }
+    const bool leave = core.preempt().should_preempt();
+    if (batch % 100 == 0) core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
+    if (batch % 100 == 0 || leave) store(core, cubic, batch);
+    if (leave) return 0;
+  }
+}

@@ -1,0 +1,38 @@
+// Stage 4: takes its hyperparameters from the search, which compares validations and ends trials that fall behind.
+#include <det/core.h>
+
+#include "cubic.h"
+
+void store(det::core::Context& core, const Cubic& cubic, int batch) {
+  core.checkpoint().store_path({{"steps_completed", batch}},
+                               [&](const std::string& directory) { save(cubic, directory); });
+}
+
+int main() {
+  det::core::Context core = det::core::init();
+  const double learning_rate = core.info().hparams.value("learning_rate", 0.3);  // 0.3 without a cluster
+  const int batches = core.info().hparams.value("batches", 500);
+
+  Cubic cubic;
+  int done = 0;
+  if (const std::string& uuid = core.info().latest_checkpoint; !uuid.empty()) {
+    core.checkpoint().restore_path(uuid, [&](const std::string& directory) { cubic = load(directory); });
+    done = core.checkpoint().get_metadata(uuid).at("steps_completed").get<int>();
+  }
+  for (int batch = done + 1; batch <= batches; ++batch) {
+    const Slope slope = slope_of(cubic);
+    if (!(slope.loss < 100)) {  // a rate too large for this model: others are worth the time
+      core.train().report_early_exit(det::core::ExitedReason::kInvalidHP);
+      return 0;
+    }
+    descend(cubic, slope, learning_rate);
+    if (batch % 10 == 0) {
+      core.train().report_training_metrics(batch, {{"loss", slope.loss}});
+      core.train().report_progress(double(batch) / batches);
+    }
+    const bool leave = core.preempt().should_preempt();  // a pause, or the end of a trial that fell behind
+    if (batch % 25 == 0) core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
+    if (batch == batches || leave) store(core, cubic, batch);
+    if (leave) return 0;
+  }
+}

@@ -1,0 +1,43 @@
+// Step 2: the optimizer, its numbers from the configuration.
+#include <det/det.h>
+
+#include "resnet.h"
+
+class ImageNetTrial : public det::Trial {
+ public:
+  explicit ImageNetTrial(det::TrialContext& context)
+      : context_(context),
+        model_(context.wrap_model(make_model(context))),
+        optimizer_(context.wrap_optimizer(torch::optim::SGD(
+            model_->parameters(), torch::optim::SGDOptions(context.get_hparam<double>("lr"))
+                                      .momentum(context.get_hparam<double>("momentum"))
+                                      .weight_decay(context.get_hparam<double>("weight_decay"))))) {}
+
+  det::DataLoader build_training_data_loader() override { return {made_up(), {.batch_size = 8}}; }
+  det::DataLoader build_validation_data_loader() override { return {made_up(), {.batch_size = 8}}; }
+
+  det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
+    torch::Tensor loss = torch::cross_entropy_loss(model_(batch.data()), batch.target());
+    context_.backward(loss);
+    context_.step_optimizer(optimizer_);
+    return {{"loss", loss}};
+  }
+
+  det::Metrics evaluate_batch(det::Batch& batch) override {
+    return {{"val_loss", torch::cross_entropy_loss(model_(batch.data()), batch.target())}};
+  }
+
+ private:
+  static ResNet make_model(det::TrialContext& context) {
+    ResNet model(context.get_hparam<std::string>("arch"), context.get_hparam<int64_t>("classes"));
+    const std::string pretrained = context.get_hparam<std::string>("pretrained");
+    if (!pretrained.empty()) det::load_safetensors(pretrained, *model);
+    return model;
+  }
+
+  static det::TensorDataset made_up() { return {torch::randn({16, 3, 32, 32}), torch::arange(16) % 10}; }
+
+  det::TrialContext& context_;
+  ResNet model_;
+  torch::optim::SGD& optimizer_;
+};

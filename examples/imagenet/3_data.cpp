@@ -1,0 +1,50 @@
+// Step 3: the data. Two functions say what a batch is; sharding, shuffling and resuming are the trainer's.
+#include <det/det.h>
+
+#include "data.h"
+#include "resnet.h"
+
+class ImageNetTrial : public det::Trial {
+ public:
+  explicit ImageNetTrial(det::TrialContext& context)
+      : context_(context),
+        model_(context.wrap_model(make_model(context))),
+        optimizer_(context.wrap_optimizer(torch::optim::SGD(
+            model_->parameters(), torch::optim::SGDOptions(context.get_hparam<double>("lr"))
+                                      .momentum(context.get_hparam<double>("momentum"))
+                                      .weight_decay(context.get_hparam<double>("weight_decay"))))) {}
+
+  det::DataLoader build_training_data_loader() override {
+    return {load_images(context_.get_data_config(), /*train=*/true),
+            {.batch_size = context_.get_per_slot_batch_size(),
+             .shuffle = context_.get_hparam<bool>("shuffle"),
+             .num_workers = context_.get_hparam<int64_t>("workers")}};
+  }
+
+  det::DataLoader build_validation_data_loader() override {
+    return {load_images(context_.get_data_config(), /*train=*/false), {.batch_size = 100}};
+  }
+
+  det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
+    torch::Tensor loss = torch::cross_entropy_loss(model_(batch.data()), batch.target());
+    context_.backward(loss);
+    context_.step_optimizer(optimizer_);
+    return {{"loss", loss}};
+  }
+
+  det::Metrics evaluate_batch(det::Batch& batch) override {
+    return {{"val_loss", torch::cross_entropy_loss(model_(batch.data()), batch.target())}};
+  }
+
+ private:
+  static ResNet make_model(det::TrialContext& context) {
+    ResNet model(context.get_hparam<std::string>("arch"), context.get_hparam<int64_t>("classes"));
+    const std::string pretrained = context.get_hparam<std::string>("pretrained");
+    if (!pretrained.empty()) det::load_safetensors(pretrained, *model);
+    return model;
+  }
+
+  det::TrialContext& context_;
+  ResNet model_;
+  torch::optim::SGD& optimizer_;
+};

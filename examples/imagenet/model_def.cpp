@@ -1,0 +1,63 @@
+// Step 5: the learning rate falls to a tenth every 30 epochs. The port is done.
+#include <det/det.h>
+
+#include "data.h"
+#include "resnet.h"
+
+torch::Tensor accuracy(const torch::Tensor& output, const torch::Tensor& target, int64_t k) {
+  const torch::Tensor best = std::get<1>(output.topk(k, /*dim=*/1));
+  return best.eq(target.unsqueeze(1)).any(1).to(torch::kFloat).mean();
+}
+
+class ImageNetTrial : public det::Trial {
+ public:
+  explicit ImageNetTrial(det::TrialContext& context)
+      : context_(context),
+        model_(context.wrap_model(make_model(context))),
+        optimizer_(context.wrap_optimizer(torch::optim::SGD(
+            model_->parameters(), torch::optim::SGDOptions(context.get_hparam<double>("lr"))
+                                      .momentum(context.get_hparam<double>("momentum"))
+                                      .weight_decay(context.get_hparam<double>("weight_decay"))))) {
+    context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 30, .gamma = 0.1}), det::LRStepMode::kEveryEpoch);
+  }
+
+  det::DataLoader build_training_data_loader() override {
+    return {load_images(context_.get_data_config(), /*train=*/true),
+            {.batch_size = context_.get_per_slot_batch_size(),
+             .shuffle = context_.get_hparam<bool>("shuffle"),
+             .num_workers = context_.get_hparam<int64_t>("workers")}};
+  }
+
+  det::DataLoader build_validation_data_loader() override {
+    return {load_images(context_.get_data_config(), /*train=*/false), {.batch_size = 100}};
+  }
+
+  det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
+    auto [images, target] = batch.unpack<2>();
+    torch::Tensor output = model_(images);
+    torch::Tensor loss = torch::cross_entropy_loss(output, target);
+    context_.backward(loss);
+    context_.step_optimizer(optimizer_);
+    return {{"loss", loss}, {"top1", accuracy(output, target, 1)}, {"top5", accuracy(output, target, 5)}};
+  }
+
+  det::Metrics evaluate_batch(det::Batch& batch) override {
+    auto [images, target] = batch.unpack<2>();
+    torch::Tensor output = model_(images);
+    return {{"val_loss", torch::cross_entropy_loss(output, target)},
+            {"val_top1", accuracy(output, target, 1)},
+            {"val_top5", accuracy(output, target, 5)}};
+  }
+
+ private:
+  static ResNet make_model(det::TrialContext& context) {
+    ResNet model(context.get_hparam<std::string>("arch"), context.get_hparam<int64_t>("classes"));
+    const std::string pretrained = context.get_hparam<std::string>("pretrained");
+    if (!pretrained.empty()) det::load_safetensors(pretrained, *model);
+    return model;
+  }
+
+  det::TrialContext& context_;
+  ResNet model_;
+  torch::optim::SGD& optimizer_;
+};

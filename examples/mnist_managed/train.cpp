@@ -1,0 +1,11 @@
+// The trial as a program of its own, for as long as const.yaml says.
+#include "model_def.cpp"
+
+int main() {
+  return det::run(
+      [](det::TrialContext& context) {
+        MNistTrial trial(context);
+        det::Trainer(trial, context).fit(det::fit_options(context.get_experiment_config()));
+      },
+      {.config_file = "const.yaml"});
+}

@@ -1,0 +1,93 @@
+// MNIST (IDX files), CIFAR-10 (its binary version, or a folder a class), ImageNet (a folder a class, or a list made by
+// generate_blob_list), as `data` of the configuration says.
+#pragma once
+
+#include <det/det.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "mix.h"
+
+/// Images named by a list: a line has a path below `directory`, a tab, and the number of the class. Reading a list is
+/// much faster than looking for the files where each look goes over a network.
+class ListedImages : public det::AugmentedDataset {
+ public:
+  ListedImages(std::string directory, const std::string& list, det::transforms::Transform transform)
+      : directory_(std::move(directory)), transform_(std::move(transform)) {
+    std::ifstream lines(list);
+    for (std::string path, label; std::getline(lines, path, '\t') && std::getline(lines, label);) {
+      images_.emplace_back(path, std::stoll(label));
+    }
+    if (images_.empty()) throw std::runtime_error(list + " names no image; make it with generate_blob_list");
+  }
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+  det::Batch get(int64_t index, det::RecordRandom& random) const override {
+    const auto& [path, label] = images_.at(static_cast<std::size_t>(index));
+    return {transform_(det::read_image(directory_ + "/" + path), random), torch::tensor(label)};
+  }
+
+ private:
+  std::string directory_;
+  det::transforms::Transform transform_;
+  std::vector<std::pair<std::string, int64_t>> images_;
+};
+
+struct Data {
+  int64_t channels, classes;
+  std::shared_ptr<const det::Dataset> train, validation;
+};
+
+inline Data load_mnist(const std::string& dir) {
+  const auto part = [&](const std::string& name) {
+    return std::make_shared<det::ImageDataset>(det::read_idx(dir + "/" + name + "-images-idx3-ubyte"),
+                                               det::read_idx(dir + "/" + name + "-labels-idx1-ubyte"),
+                                               std::vector{0.1307}, std::vector{0.3081});
+  };
+  return {1, 10, part("train"), part("t10k")};
+}
+
+inline Data load_cifar10(const std::string& dir) {
+  const std::vector<double> mean{0.4914, 0.4822, 0.4465}, stddev{0.2470, 0.2435, 0.2616};
+  if (!std::filesystem::is_directory(dir + "/train")) {
+    return {3, 10,
+            std::make_shared<det::ImageDataset>(
+                det::read_cifar10(dir, true),
+                det::ImageOptions{.mean = mean, .stddev = stddev, .crop_padding = 4, .flip = 0.5}),
+            std::make_shared<det::ImageDataset>(det::read_cifar10(dir, false),
+                                                det::ImageOptions{.mean = mean, .stddev = stddev})};
+  }
+  namespace T = det::transforms;
+  const T::Transform train = T::compose({T::random_crop(32, 4), T::random_horizontal_flip(), T::to_tensor(),
+                                         T::normalize(mean, stddev)});
+  const T::Transform plain = T::compose({T::to_tensor(), T::normalize(mean, stddev)});
+  return {3, 10, std::make_shared<det::ImageFolder>(dir + "/train", train),
+          std::make_shared<det::ImageFolder>(dir + "/test", plain)};
+}
+
+inline Data load_imagenet(const std::string& dir, int64_t size, double erasing) {
+  namespace T = det::transforms;
+  const std::vector<double> mean{0.485, 0.456, 0.406}, stddev{0.229, 0.224, 0.225};
+  const T::Transform train = T::compose({T::random_resized_crop(size), T::random_horizontal_flip(), T::to_tensor(),
+                                         T::normalize(mean, stddev), random_erasing(erasing)});
+  const T::Transform plain = T::compose({T::resize(size * 8 / 7), T::center_crop(size), T::to_tensor(),
+                                         T::normalize(mean, stddev)});
+  const auto part = [&](const std::string& name, const T::Transform& transform) -> std::shared_ptr<const det::Dataset> {
+    const std::string list = dir + "/" + name + ".txt";
+    if (std::filesystem::exists(list)) return std::make_shared<ListedImages>(dir, list, transform);
+    return std::make_shared<det::ImageFolder>(dir + "/" + name, transform);
+  };
+  return {3, 1000, part("train", train), part("val", plain)};
+}
+
+inline Data load_data(const det::Json& config, double erasing) {
+  const std::string name = config.at("dataset"), dir = config.at("dir");
+  if (name == "mnist") return load_mnist(dir);
+  if (name == "cifar10") return load_cifar10(dir);
+  if (name == "imagenet") return load_imagenet(dir, config.value("image_size", 224), erasing);
+  throw std::invalid_argument("data.dataset is " + name + "; there are mnist, cifar10 and imagenet");
+}

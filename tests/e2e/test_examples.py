@@ -1,0 +1,40 @@
+"""Owns the Core API example on a real cluster: its startup hook builds it there, and each stage does what it is for."""
+import unittest
+
+from cluster import Cluster
+from test_main_job import BUILD, ROOT
+
+STAGES = ROOT / "examples" / "core_api"
+
+
+class CoreApiExample(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.start_agent("pair", slots=2)
+
+    def train(self, stage, *options):
+        out = self.cluster.det("experiment", "create", f"{stage}.yaml", ".", *options, cwd=STAGES)
+        id = int(out.split("Created experiment ")[1].split()[0])
+        self.cluster.wait_state(id, "COMPLETED", timeout=240)
+        return id
+
+    def test_checkpoints_are_saved_and_the_newest_is_the_end(self):
+        trial = self.cluster.trial_id(self.train("3_checkpoints"))
+        steps = [step for step, _ in self.cluster.metrics(trial, "validation")]
+        self.assertEqual(steps, [100, 200, 300, 400, 500])
+        self.assertTrue(self.cluster.trial(trial)["latestCheckpointUuid"])
+
+    def test_two_processes_share_the_work(self):
+        trial = self.cluster.trial_id(self.train("5_distributed"))
+        losses = [metrics["validation_loss"] for _, metrics in self.cluster.metrics(trial, "validation")]
+        self.assertEqual(len(losses), 5)
+        self.assertAlmostEqual(losses[-1], 0.00336, places=5)
+
+    def test_a_search_tries_learning_rates_and_finds_a_good_one(self):
+        id = self.train("4_search", "--config", "searcher.max_trials=4")
+        trials = self.cluster.experiment(id)["trials"]
+        self.assertEqual(len(trials), 4)
+        self.assertEqual(len({trial["hparams"]["learning_rate"] for trial in trials}), 4)

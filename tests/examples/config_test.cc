@@ -1,0 +1,51 @@
+// Every configuration of the examples is one that a cluster takes, looks for what its example reports, and on its right
+// side.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+
+#include "base/files.h"
+#include "master/expconf/parse.h"
+
+namespace det {
+namespace {
+
+const std::map<std::string, std::vector<std::string>> kConfigurations{
+    {"core_api", {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed"}},
+    {"gpt", {"const", "distributed"}},
+    {"imagenet", {"const", "cifar10"}},
+    {"mnist", {"const", "distributed", "dist_random", "adaptive"}},
+    {"mnist_managed", {"const"}},
+    {"shiftvit",
+     {"const_mnist", "distributed_mnist", "adaptive_mnist", "const_cifar10", "distributed_cifar10", "adaptive_cifar10",
+      "distributed_imagenet"}},
+};
+
+TEST_CASE("the configurations of the examples have no problem, and no metric the wrong way round") {
+  std::size_t there = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(DET_SOURCE_DIR "/examples")) {
+    there += entry.path().extension() == ".yaml";
+  }
+  std::size_t count = 0;
+  for (const auto& [example, names] : kConfigurations) {
+    for (const std::string& name : names) {
+      ++count;
+      const std::string path = DET_SOURCE_DIR "/examples/" + example + "/" + name + ".yaml";
+      INFO(path);
+      const expconf::Defaults defaults{
+          .checkpoint_storage = {{"type", "directory"}, {"container_path", "/tmp"}}, .experiment_seed = 1, .name = "x"};
+      const auto parsed = expconf::parse(read_file(path).value(), path, defaults);
+      INFO((parsed ? std::string() : parsed.error().message));
+      REQUIRE(parsed.has_value());
+      CHECK(parsed->warnings.empty());
+      const std::string& metric = parsed->config.searcher.metric;
+      const bool is_loss = metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
+      CHECK((is_loss || metric == "accuracy" || metric == "top1"));
+      CHECK(parsed->config.searcher.smaller_is_better == is_loss);
+    }
+  }
+  CHECK(count == there);
+}
+
+}  // namespace
+}  // namespace det

@@ -1,0 +1,54 @@
+// The porting tutorial: every step runs, the end computes what the script at the beginning does, and that is what
+// PyTorch computes.
+#include "digits.h"
+#include "run.h"
+
+namespace det::testing {
+namespace {
+
+TEST_CASE("every step of the tutorial trains, validates and saves a batch") {
+  Workplace place;
+  write_cifar10(place.path() + "/data", 640, 100);
+  place.add_edited("imagenet", "cifar10.yaml", {{"global_batch_size: 128", "global_batch_size: 16"}});
+  for (const std::string step : {"1_model", "2_optimizer", "3_data", "4_batch", "train"}) {
+    const Run run = run_in(place.path(), {kPrograms + "/imagenet_" + step, "cifar10.yaml", "--test"});
+    INFO(step << "\n" << run.out << run.err);
+    REQUIRE(run.code == 0);
+    CHECK(numbers_after(run.out, "val_loss ").size() == 1);
+    CHECK((numbers_after(run.out, "val_top5 ").size() == 1) == (step == "4_batch" || step == "train"));
+    CHECK(run.out.find("checkpoint batch 1") != std::string::npos);
+  }
+}
+
+TEST_CASE("the tutorial's trial reads image folders, and can be a ResNet-50") {
+  Workplace place;
+  write_folders(place.path() + "/data/train", 3, 4);
+  write_folders(place.path() + "/data/val", 3, 2);
+  place.add_edited("imagenet", "const.yaml", {{"dir: /mnt/data ", "dir: data "}, {"global_batch_size: 256", "global_batch_size: 2"},
+                                              {"resnet18 ", "resnet50 "}});
+  const Run run = run_in(place.path(), {kPrograms + "/imagenet_train", "const.yaml", "--test"});
+  INFO(run.out << run.err);
+  REQUIRE(run.code == 0);
+  CHECK(numbers_after(run.out, "val_loss ").size() == 1);
+}
+
+TEST_CASE("the ported trial's curve is PyTorch's, from the same initial weights") {
+  Workplace place;
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/curve.py", kPrograms + "/imagenet_train", "12", "0.01", "1e-3"});
+  INFO(run.out << run.err);
+  CHECK(run.code == 0);
+}
+
+TEST_CASE("the original script trains, and saves its best model") {
+  Workplace place;
+  write_cifar10(place.path() + "/data", 160, 100);
+  const Run run = run_in(place.path(), {kPrograms + "/imagenet_original", "--epochs", "1", "--batch-size", "32",
+                                        "--print-freq", "1", "--max-batches", "3"});
+  INFO(run.out << run.err);
+  REQUIRE(run.code == 0);
+  CHECK(numbers_after(run.out, " loss ").size() == 3);
+  CHECK(path_exists(place.path() + "/model_best.pt"));
+}
+
+}  // namespace
+}  // namespace det::testing

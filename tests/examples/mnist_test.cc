@@ -1,0 +1,46 @@
+// The MNIST examples, run as programs on digits made here: a short real run of each.
+#include "digits.h"
+#include "run.h"
+
+namespace det::testing {
+namespace {
+
+TEST_CASE("the MNIST example learns, alone and as two processes, with the same first losses") {
+  Workplace place;
+  write_digits(place.path(), "train", 1280);
+  write_digits(place.path(), "t10k", 200);
+  place.add_edited("mnist", "const.yaml", {{"# data:\n#   dir: /path/to/mnist ", "data:\n  dir: " + place.path() + " "}});
+  const Run one = run_in(place.path(), {kPrograms + "/mnist_train"});
+  INFO(one.out << one.err);
+  REQUIRE(one.code == 0);
+  const auto accuracy = numbers_after(one.out, "accuracy ");
+  REQUIRE(accuracy.size() == 1);
+  CHECK(accuracy[0] > 0.9);
+
+  const Run two = run_in(place.path(), {DET_LAUNCH, "--nproc-per-node", "2", "--", kPrograms + "/mnist_train"});
+  INFO(two.out << two.err);
+  REQUIRE(two.code == 0);
+  const auto together = numbers_after(two.out, "accuracy ");
+  REQUIRE(together.size() == 1);
+  CHECK(together[0] > 0.9);
+}
+
+TEST_CASE("the managed MNIST example trains for max_steps times a hundred batches") {
+  Workplace place;
+  write_digits(place.path(), "train", 640);
+  write_digits(place.path(), "t10k", 200);
+  place.add_edited("mnist_managed", "const.yaml",
+                   {{"# data:\n#   dir: /path/to/mnist ", "data:\n  dir: " + place.path() + " "},
+                    {"max_steps: 20 ", "max_steps: 1 "},
+                    {"learning_rate: 0.001", "learning_rate: 0.02"}});
+  const Run run = run_in(place.path(), {kPrograms + "/mnist_managed_train"});
+  INFO(run.out << run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.out.find("validation batch 100 ") != std::string::npos);
+  const auto error = numbers_after(run.out, "validation_error ");
+  REQUIRE(error.size() == 1);
+  CHECK(error[0] < 0.1);
+}
+
+}  // namespace
+}  // namespace det::testing

@@ -1,0 +1,67 @@
+// Owns running an example's program in a test, in a folder of its own, and looking at what it said.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/process.h"
+
+namespace det::testing {
+
+inline const std::string kExamples = DET_SOURCE_DIR "/examples";
+inline const std::string kTests = DET_SOURCE_DIR "/tests/examples";
+inline const std::string kPrograms = DET_BUILD_DIR "/examples";
+
+struct Run {
+  int code = 0;
+  std::string out, err;
+};
+
+inline Run run_in(const std::string& folder, std::vector<std::string> argv, int seconds = 300) {
+  ProcessOptions options{.argv = std::move(argv), .env = environment_with({"OMP_NUM_THREADS=1"}), .cwd = folder};
+  const ProcessResult result = run_process(options, {.timeout = std::chrono::seconds(seconds)}).value();
+  return {result.status.shell_code(), result.out, result.err};
+}
+
+/// Every number that follows `before` in `text`, such as "loss ".
+inline std::vector<double> numbers_after(const std::string& text, const std::string& before) {
+  std::vector<double> numbers;
+  const std::regex pattern(before + "(-?[0-9][0-9.e+-]*)");
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+    numbers.push_back(std::stod((*at)[1]));
+  }
+  return numbers;
+}
+
+/// A configuration with some of its text replaced, as `dir: data` by `dir: /there`. Every piece must be there.
+inline std::string edited(std::string text, const std::vector<std::pair<std::string, std::string>>& edits) {
+  for (const auto& [from, to] : edits) {
+    INFO("looking for " << from << " in\n" << text);
+    REQUIRE(text.find(from) != std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+  }
+  return text;
+}
+
+/// A folder with one configuration in it.
+class Workplace {
+ public:
+  Workplace() = default;
+  void add(const std::string& name, const std::string& text) {
+    REQUIRE(write_file_atomic(path() + "/" + name, text).has_value());
+  }
+  void add_edited(const std::string& example, const std::string& name,
+                  const std::vector<std::pair<std::string, std::string>>& edits) {
+    add(name, edited(read_file(kExamples + "/" + example + "/" + name).value(), edits));
+  }
+  const std::string& path() const { return directory_.path(); }
+
+ private:
+  TemporaryDirectory directory_ = TemporaryDirectory::create().value();
+};
+
+}  // namespace det::testing

@@ -1,0 +1,102 @@
+// The ShiftViT example: the published sizes, the paper's equations, and short real runs on each kind of data.
+#include <cmath>
+#include <map>
+
+#include "digits.h"
+#include "run.h"
+
+namespace det::testing {
+namespace {
+
+TEST_CASE("ShiftViT's sizes have the published numbers of parameters") {
+  // Table 3 of the paper and the authors' list of models, in millions.
+  const std::map<std::string, double> published{{"T/light", 20}, {"T", 29},       {"S/light", 34},
+                                                {"S", 50},       {"B/light", 60}, {"B", 89}};
+  Workplace place;
+  const Run run = run_in(place.path(), {DET_PROBE, "sizes"});
+  REQUIRE(run.code == 0);
+  for (const auto& [name, millions] : published) {
+    INFO(name << " in\n" << run.out);
+    const auto counts = numbers_after("\n" + run.out, "\n" + name + " ");
+    REQUIRE(counts.size() == 1);
+    CHECK(std::round(counts[0] / 1e6) == millions);
+  }
+}
+
+TEST_CASE("ShiftViT's scores and gradients are those of the paper's equations") {
+  Workplace place;
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/reference.py", DET_PROBE, "shiftvit"});
+  INFO(run.out << run.err);
+  CHECK(run.code == 0);
+}
+
+TEST_CASE("ShiftViT learns on MNIST's files, and two processes as one") {
+  Workplace place;
+  std::filesystem::create_directory(place.path() + "/data");
+  std::filesystem::create_directory(place.path() + "/data/mnist");
+  write_digits(place.path() + "/data/mnist", "train", 1280);
+  write_digits(place.path() + "/data/mnist", "t10k", 200);
+  const std::vector<std::pair<std::string, std::string>> shorter{{"epochs: 5  ", "epochs: 3  "}, {"epochs: 5\n", "epochs: 3\n"}};
+  for (const std::string name : {"const_mnist.yaml", "distributed_mnist.yaml"}) {
+    place.add_edited("shiftvit", name, shorter);
+    std::vector<std::string> argv{kPrograms + "/shiftvit_train", name};
+    if (name.starts_with("dist")) argv.insert(argv.begin(), {DET_LAUNCH, "--nproc-per-node", "2", "--"});
+    const Run run = run_in(place.path(), argv);
+    INFO(run.out << run.err);
+    REQUIRE(run.code == 0);
+    const auto accuracy = numbers_after(run.out, "accuracy ");
+    REQUIRE(accuracy.size() == 3);
+    CHECK(accuracy.back() > 0.8);
+  }
+}
+
+TEST_CASE("ShiftViT trains on CIFAR-10's binary files") {
+  Workplace place;
+  write_cifar10(place.path() + "/data/cifar10", 640, 100);
+  place.add_edited("shiftvit", "const_cifar10.yaml",
+                   {{"epochs: 30  ", "epochs: 2  "}, {"epochs: 30\n", "epochs: 2\n"}, {"embed_dim: 48", "embed_dim: 24"}});
+  const Run run = run_in(place.path(), {kPrograms + "/shiftvit_train", "const_cifar10.yaml"});
+  INFO(run.out << run.err);
+  REQUIRE(run.code == 0);
+  CHECK(numbers_after(run.out, "accuracy ").size() == 2);
+}
+
+/// distributed_imagenet.yaml made small: everything of the recipe stays on.
+std::vector<std::pair<std::string, std::string>> small_imagenet(const std::string& dir) {
+  return {{"dir: /data/imagenet ", "dir: " + dir + " "}, {"image_size: 224", "image_size: 32"},
+          {"global_batch_size: 1024", "global_batch_size: 8"}, {"epochs: 300", "epochs: 2"}, {"warm_up_epochs: 20", "warm_up_epochs: 1"},
+          {"embed_dim: 96 ", "embed_dim: 24 "}, {"depths: [6, 8, 18, 6]", "depths: [1, 1, 2, 1]"}, {"epochs: 300", "epochs: 2"}};
+}
+
+TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists the same to the last bit") {
+  Workplace place;
+  const std::string data = place.path() + "/imagenet";
+  write_folders(data + "/train", 3, 8);
+  write_folders(data + "/val", 3, 2);
+  place.add_edited("shiftvit", "distributed_imagenet.yaml", small_imagenet(data));
+  const auto train = [&] {
+    const Run run = run_in(place.path(), {kPrograms + "/shiftvit_train", "distributed_imagenet.yaml"});
+    INFO(run.out << run.err);
+    REQUIRE(run.code == 0);
+    return std::pair{numbers_after(run.out, "training +batch [0-9]+ +loss "), numbers_after(run.out, "validation_loss ")};
+  };
+  const auto from_folders = train();
+  REQUIRE(from_folders.second.size() == 2);
+  for (const std::string part : {"train", "val"}) {
+    const Run list = run_in(place.path(), {kPrograms + "/generate_blob_list", data, part});
+    REQUIRE(list.code == 0);
+    REQUIRE(write_file_atomic(data + "/" + part + ".txt", list.out).has_value());
+  }
+  CHECK(train() == from_folders);
+}
+
+TEST_CASE("generate_blob_list reads a bucket's listing page by page") {
+  Workplace place;
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/bucket.py", kPrograms + "/generate_blob_list"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.out == "train/a/1.jpg\t0\ntrain/a/deep/2.jpg\t0\ntrain/b & b/1.jpg\t1\ntrain/c/1.jpg\t2\n");
+}
+
+}  // namespace
+}  // namespace det::testing
