@@ -149,13 +149,14 @@ class Master {
         site_(std::move(site)),
         loop_(std::move(core), *database.store, now),
         bulk_(db::BulkOptions{.connect = database.connect}),
+        metrics_(pool, bulk_),
         edge_(
             1, 1 << 20, [this] { tick(); }, kTick),
         workers_(kWorkers),
         passwords_(1, 64),
         downloads_(kDownloads, 64),
         json_(2),
-        context_{settings_, loop_, hub_, pool_, bulk_, workers_, passwords_, edge_, downloads_},
+        context_{settings_, loop_, hub_, pool_, bulk_, metrics_, workers_, passwords_, edge_, downloads_},
         server_(context_) {}
 
   void start() {
@@ -209,6 +210,7 @@ class Master {
   loop::Hub hub_;
   loop::Loop loop_;
   db::BulkWriter bulk_;
+  db::MetricCache metrics_;
   loop::Workers edge_, workers_, passwords_, downloads_, json_;
   api::Context context_;
   api::Server server_;

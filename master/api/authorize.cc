@@ -54,6 +54,7 @@ const std::map<std::string_view, Requirement>& table() {
       {"/det.v1.TrialService/GetTrialCheckpoints", R::kUser},
       {"/det.v1.TrialService/KillTrial", R::kUser},
       {"/det.v1.TrialService/CompareTrials", R::kUser},
+      {"/det.v1.TrialService/GetMetricSeries", R::kUser},
       {"/det.v1.AllocationService/GetTrialAllocations", R::kUser},
       {"/det.v1.SearchService/SearchExperiments", R::kUser},
       {"/det.v1.CheckpointService/GetCheckpoint", R::kUser},

@@ -22,6 +22,9 @@ class TrialService final : public v1::TrialService::CallbackService {
   grpc::ServerUnaryReactor* CompareTrials(grpc::CallbackServerContext* call,
                                           const v1::CompareTrialsRequest* request,
                                           v1::CompareTrialsResponse* response) override;
+  grpc::ServerUnaryReactor* GetMetricSeries(grpc::CallbackServerContext* call,
+                                            const v1::GetMetricSeriesRequest* request,
+                                            v1::GetMetricSeriesResponse* response) override;
 
  private:
   Status compare(const v1::CompareTrialsRequest& request, v1::CompareTrialsResponse* response) const;
