@@ -161,6 +161,7 @@ class Master {
         site_(std::move(site)),
         loop_(std::move(core), *database.store, now),
         bulk_(db::BulkOptions{.connect = database.connect}),
+        metrics_(pool, bulk_),
         edge_(
             1, 1 << 20, [this] { tick(); }, kTick),
         workers_(kWorkers),
@@ -168,7 +169,7 @@ class Master {
         downloads_(kDownloads, 64),
         json_(2),
         chores_(1, 16, [this] { look_after_database(); }),
-        context_{settings_, loop_, hub_, pool_, bulk_, workers_, passwords_, edge_, downloads_},
+        context_{settings_, loop_, hub_, pool_, bulk_, metrics_, workers_, passwords_, edge_, downloads_},
         server_(context_) {}
 
   void start() {
@@ -232,6 +233,7 @@ class Master {
   loop::Hub hub_;
   loop::Loop loop_;
   db::BulkWriter bulk_;
+  db::MetricCache metrics_;
   loop::Workers edge_, workers_, passwords_, downloads_, json_, chores_;
   api::Context context_;
   api::Server server_;

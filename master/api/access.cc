@@ -127,6 +127,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.TrialService/GetTrialCheckpoints", user(A::kView, T::kTrial, "id")},
     {"/det.v1.TrialService/KillTrial", user(A::kEdit, T::kTrial, "id")},
     {"/det.v1.TrialService/CompareTrials", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.TrialService/GetMetricSeries", user(A::kView, T::kTrial, "trial_ids")},
     {"/det.v1.AllocationService/GetTrialAllocations", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.SearchService/SearchExperiments", user(A::kView, T::kListed)},
     {"/det.v1.CheckpointService/GetCheckpoint", either(A::kView, T::kCheckpoint, "checkpoint_uuid")},

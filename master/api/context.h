@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "master/api/streams.h"
 #include "master/db/bulk.h"
+#include "master/db/metric_cache.h"
 #include "master/db/pool.h"
 #include "master/loop/hub.h"
 #include "master/loop/loop.h"
@@ -42,6 +43,7 @@ struct Context {
   loop::Hub& hub;
   db::Pool& pool;
   db::BulkWriter& bulk;
+  db::MetricCache& metrics;
   loop::Workers& workers;    ///< handlers that wait for the database or the core
   loop::Workers& passwords;  ///< one thread: hashing, throttling
   loop::Workers& edge;       ///< one thread: state of agent links, harness sessions and followers

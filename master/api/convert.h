@@ -26,7 +26,7 @@
 #include "master/db/queries_checkpoint.h"
 #include "master/db/queries_experiment.h"
 #include "master/db/queries_log.h"
-#include "master/db/queries_metric.h"
+#include "master/db/metric_cache.h"
 #include "master/db/queries_trial.h"
 
 namespace det::api {
@@ -71,8 +71,9 @@ std::string log_message(const db::LogRow& row);
 void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
               const std::vector<core::Allocation>& running, v1::Agent* out);
 void to_proto(const std::vector<db::MetricSummary>& rows, google::protobuf::Struct* out);
-/// Points of several series joined by their steps.
-void to_proto(const std::vector<db::Series>& series, const std::string& group, v1::DownsampledMetrics* out);
+/// Points of several series of one group joined by their steps.
+void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out);
+void to_proto(const db::Series& series, v1::MetricSeries* out);
 
 template <typename T>
 void to_pagination(const db::Page<T>& page, const db::Window& window, v1::Pagination* out) {

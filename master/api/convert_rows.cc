@@ -1,4 +1,5 @@
 // Owns the rows of the database on their way out: experiments, trials, metrics, checkpoints, logs.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -182,7 +183,7 @@ void to_proto(const std::vector<db::MetricSummary>& rows, google::protobuf::Stru
   to_struct(groups, out);
 }
 
-void to_proto(const std::vector<db::Series>& series, const std::string& group, v1::DownsampledMetrics* out) {
+void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out) {
   struct Joined {
     WallTime time;
     Json values = Json::object();
@@ -195,12 +196,30 @@ void to_proto(const std::vector<db::Series>& series, const std::string& group, v
       joined.values[one.name] = json_double(point.value);
     }
   }
-  out->set_group(group);
+  if (!series.empty()) out->set_group(series.front().group);
   for (const auto& [steps, joined] : by_steps) {
     v1::DataPoint* point = out->add_data();
     point->set_batches(static_cast<int>(steps));
     to_proto(joined.time, point->mutable_time());
     to_struct(joined.values, point->mutable_values());
+  }
+}
+
+void to_proto(const db::Series& series, v1::MetricSeries* out) {
+  out->set_trial_id(static_cast<int>(series.trial.value));
+  out->set_group(series.group);
+  out->set_name(series.name);
+  if (series.points.empty()) return;
+  to_proto(series.points.front().reported, out->mutable_first_time());
+  std::int64_t steps = 0, time = series.points.front().reported.micros / 1000;
+  for (const db::SeriesPoint& point : series.points) {
+    out->add_batches(static_cast<int>(point.steps_completed - steps));
+    out->add_values(static_cast<float>(point.value));
+    const auto waited =
+        std::clamp<std::int64_t>(point.reported.micros / 1000 - time, INT32_MIN, INT32_MAX);
+    out->add_milliseconds(static_cast<int>(waited));
+    steps = point.steps_completed;
+    time += waited;
   }
 }
 

@@ -23,6 +23,24 @@ std::string group_of(v1::MetricType type, const std::string& group) {
   return "";
 }
 
+/// The part that both requests for series have: which trials, which batches, how many points.
+template <typename Request>
+Result<db::SeriesRequest> series_request(const Request& request) {
+  if (request.trial_ids_size() == 0)
+    return fail(Code::kInvalidArgument, "trial_ids: name at least one trial");
+  if (request.trial_ids_size() > kMostCompared) {
+    return fail(Code::kInvalidArgument, "trial_ids: at most " + std::to_string(kMostCompared) + " trials");
+  }
+  if (request.start_batches() < 0 || request.end_batches() < 0) {
+    return fail(Code::kInvalidArgument, "start_batches and end_batches must not be negative");
+  }
+  db::SeriesRequest out{.first_steps = request.start_batches()};
+  for (const int id : request.trial_ids()) out.trials.emplace_back(id);
+  if (request.end_batches() > 0) out.last_steps = request.end_batches();
+  if (request.max_datapoints() > 0) out.max_datapoints = request.max_datapoints();
+  return out;
+}
+
 }  // namespace
 
 std::string storage_root(const std::string& config_json) {
@@ -73,7 +91,7 @@ grpc::ServerUnaryReactor* TrialService::GetTrial(grpc::CallbackServerContext* ca
     const TrialId id(request->trial_id());
     TRY(admit(context_, caller, {.trial = id}));
     TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
-    TRY_ASSIGN(const auto summary, db::summarize_metrics(context_.pool, id));
+    TRY_ASSIGN(const auto summary, context_.metrics.summaries(id));
     to_proto(row, response->mutable_trial());
     to_proto(summary, response->mutable_trial()->mutable_summary_metrics());
     return {};
@@ -153,39 +171,24 @@ grpc::ServerUnaryReactor* TrialService::KillTrial(grpc::CallbackServerContext* c
 
 Status TrialService::compare(const v1::CompareTrialsRequest& request,
                              v1::CompareTrialsResponse* response) const {
-  if (request.trial_ids_size() == 0)
-    return fail(Code::kInvalidArgument, "trial_ids: name at least one trial");
-  if (request.trial_ids_size() > kMostCompared) {
-    return fail(Code::kInvalidArgument, "trial_ids: at most " + std::to_string(kMostCompared) + " trials");
+  TRY_ASSIGN(db::SeriesRequest wanted, series_request(request));
+  const std::string only = group_of(request.metric_type(), request.group());
+  const std::set<std::string> names(request.metric_names().begin(), request.metric_names().end());
+  const std::set<std::string> ids(request.metric_ids().begin(), request.metric_ids().end());
+  wanted.wanted = [&](const std::string& group, const std::string& name) {
+    return (only.empty() || group == only) && (names.empty() || names.contains(name)) &&
+           (ids.empty() || ids.contains(group + "." + name));
+  };
+  for (const TrialId id : wanted.trials) {
+    TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
+    to_proto(row, response->add_trials()->mutable_trial());
   }
-  if (request.start_batches() < 0 || request.end_batches() < 0) {
-    return fail(Code::kInvalidArgument, "start_batches and end_batches must not be negative");
-  }
-  for (const int id : request.trial_ids()) {
-    v1::ComparableTrial* out = response->add_trials();
-    TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, TrialId(id)));
-    to_proto(row, out->mutable_trial());
-    TRY_ASSIGN(const auto known, db::metric_names(context_.pool, {TrialId(id)}));
-    const std::string only = group_of(request.metric_type(), request.group());
-    const std::set<std::string> names(request.metric_names().begin(), request.metric_names().end());
-    const std::set<std::string> ids(request.metric_ids().begin(), request.metric_ids().end());
-    std::map<std::string, std::vector<std::string>> wanted;
-    for (const db::MetricName& metric : known) {
-      if (!only.empty() && metric.group != only) continue;
-      if (!names.empty() && !names.contains(metric.name)) continue;
-      if (!ids.empty() && !ids.contains(metric.group + "." + metric.name)) continue;
-      wanted[metric.group].push_back(metric.name);
-    }
-    for (const auto& [group, metrics] : wanted) {
-      db::SeriesRequest series{
-          .trial = TrialId(id), .group = group, .names = metrics, .first_steps = request.start_batches()};
-      if (request.end_batches() > 0) series.last_steps = request.end_batches();
-      if (request.max_datapoints() > 0)
-        series.max_datapoints = std::clamp(request.max_datapoints(), 2, 100'000);
-      TRY_ASSIGN(const auto points, db::metric_series(context_.pool, series));
-      to_proto(points, group, out->add_metrics());
-    }
-  }
+  TRY_ASSIGN(auto found, context_.metrics.series(wanted));
+  std::map<TrialId, std::map<std::string, std::vector<db::Series>>> groups;
+  for (db::Series& one : found) groups[one.trial][one.group].push_back(std::move(one));
+  for (v1::ComparableTrial& trial : *response->mutable_trials())
+    for (const auto& [group, series] : groups[TrialId(trial.trial().id())])
+      to_proto(series, trial.add_metrics());
   return {};
 }
 
@@ -194,6 +197,23 @@ grpc::ServerUnaryReactor* TrialService::CompareTrials(grpc::CallbackServerContex
                                                       v1::CompareTrialsResponse* response) {
   return unary(context_, call, request, "/det.v1.TrialService/CompareTrials",
                [this, request, response](const Caller&) { return compare(*request, response); });
+}
+
+grpc::ServerUnaryReactor* TrialService::GetMetricSeries(grpc::CallbackServerContext* call,
+                                                        const v1::GetMetricSeriesRequest* request,
+                                                        v1::GetMetricSeriesResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    TRY_ASSIGN(db::SeriesRequest wanted, series_request(*request));
+    if (!request->group().empty()) {
+      wanted.wanted = [request](const std::string& group, const std::string&) {
+        return group == request->group();
+      };
+    }
+    TRY_ASSIGN(const auto found, context_.metrics.series(wanted));
+    for (const db::Series& one : found) to_proto(one, response->add_series());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.TrialService/GetMetricSeries", body);
 }
 
 }  // namespace det::api

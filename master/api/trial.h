@@ -42,6 +42,9 @@ class TrialService final : public v1::TrialService::CallbackService {
   grpc::ServerUnaryReactor* ReportTrialSearcherEarlyExit(grpc::CallbackServerContext* call,
                                                          const v1::ReportTrialSearcherEarlyExitRequest* request,
                                                          v1::ReportTrialSearcherEarlyExitResponse* response) override;
+  grpc::ServerUnaryReactor* GetMetricSeries(grpc::CallbackServerContext* call,
+                                            const v1::GetMetricSeriesRequest* request,
+                                            v1::GetMetricSeriesResponse* response) override;
 
  private:
   Status take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const;

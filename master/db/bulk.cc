@@ -1,6 +1,8 @@
 #include "master/db/bulk.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -42,9 +44,9 @@ struct Storable final : nlohmann::json_sax<nlohmann::json> {
 template <typename Batch, typename Answer>
 class Lane {
  public:
-  using Write = Status (*)(Connection&, const std::vector<Batch>&, std::vector<Answer>&);
+  using Write = std::function<Status(Connection&, const std::vector<Batch>&, std::vector<Answer>&)>;
   Lane(const BulkOptions& options, const char* name, Write write)
-      : options_(named(options, name)), write_(write), queue(options.queue), thread_([this] { run(); }) {}
+      : options_(named(options, name)), write_(std::move(write)), queue(options.queue), thread_([this] { run(); }) {}
   ~Lane() { stop(); }
   void stop() {
     queue.close();
@@ -133,8 +135,13 @@ Result<std::map<TrialId, RunNumber>> fence(Connection& connection, const std::ve
   return runs;
 }
 
+/// Counts of late rows, each shared by the trials with the same remainder.
+using LateRows = std::array<std::atomic<std::uint64_t>, 256>;
+
+auto& late_rows_of(auto& late, std::int64_t trial) { return late[static_cast<std::size_t>(trial) % late.size()]; }
+
 Status write_metrics(Connection& connection, const std::vector<MetricBatch>& batches,
-                     std::vector<Status>& answers) {
+                     std::vector<Status>& answers, LateRows& late) {
   TRY(connection.begin());
   TRY_ASSIGN(const auto runs, fence(connection, batches));
   std::vector<std::int64_t> trials, numbers, steps;
@@ -161,14 +168,21 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
       times.push_back(row.reported);
     }
   }
-  if (!trials.empty())
-    TRY(connection.query(
-        "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
-        " SELECT trial, run::integer, grp, steps, reported, metrics::json FROM unnest($1::bigint[],"
-        " $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
-        " AS r (trial, run, grp, steps, reported, metrics) ON CONFLICT DO NOTHING",
-        trials, numbers, groups, steps, times, metrics));
-  return connection.commit();
+  if (trials.empty()) return connection.commit();
+  TRY_ASSIGN(const Rows below,
+             connection.query(
+                 "WITH r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[],"
+                 " $5::timestamptz[], $6::text[]) AS r (trial, run, grp, steps, reported, metrics)),"
+                 " stored AS (INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
+                 " SELECT trial, run::integer, grp, steps, reported, metrics::json FROM r ON CONFLICT DO NOTHING)"
+                 " SELECT g.trial FROM (SELECT trial, grp, min(steps) AS first FROM r GROUP BY trial, grp) g"
+                 " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = g.trial AND m.grp = g.grp"
+                 " AND NOT m.archived AND m.steps_completed > g.first)",
+                 trials, numbers, groups, steps, times, metrics));
+  const Status done = connection.commit();
+  // Whether or not the answer was lost: the next try would not find them new.
+  for (int i = 0; i < below.size(); ++i) ++late_rows_of(late, below[i].next<std::int64_t>());
+  return done;
 }
 
 /// Whose lines are counted: an agent's, of an allocation.
@@ -276,7 +290,11 @@ Status check_json_object(std::string_view json, std::size_t limit) {
 
 struct BulkWriter::Impl {
   explicit Impl(const BulkOptions& options)
-      : metrics(options, "metrics", write_metrics), logs(options, "logs", write_logs) {}
+      : metrics(options, "metrics",
+                [this](Connection& connection, const std::vector<MetricBatch>& batches,
+                       std::vector<Status>& answers) { return write_metrics(connection, batches, answers, late); }),
+        logs(options, "logs", write_logs) {}
+  LateRows late{};
   Lane<MetricBatch, Status> metrics;
   Lane<LogBatch, Result<std::int64_t>> logs;
 };
@@ -291,5 +309,6 @@ bool BulkWriter::try_push(MetricBatch&& batch) { return impl_->metrics.queue.try
 bool BulkWriter::try_push(LogBatch&& batch) { return impl_->logs.queue.try_push(std::move(batch)); }
 bool BulkWriter::push(MetricBatch&& batch) { return impl_->metrics.queue.push(std::move(batch)); }
 bool BulkWriter::push(LogBatch&& batch) { return impl_->logs.queue.push(std::move(batch)); }
+std::uint64_t BulkWriter::late_rows(TrialId trial) const { return late_rows_of(impl_->late, trial.value); }
 
 }  // namespace det::db

@@ -82,6 +82,10 @@ class BulkWriter {
   bool push(MetricBatch&& batch);
   bool push(LogBatch&& batch);
 
+  /// Rises when rows of this trial were stored below ones of their group that were there already. Trials share counters,
+  /// so it may rise for another's.
+  std::uint64_t late_rows(TrialId trial) const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

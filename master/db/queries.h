@@ -1,5 +1,5 @@
 // Owns what all reads for the API share: pages and live states. The reads themselves live by noun in
-// queries_experiment.h, queries_trial.h, queries_metric.h, queries_checkpoint.h, queries_log.h and
+// queries_experiment.h, queries_trial.h, metric_cache.h, queries_checkpoint.h, queries_log.h and
 // queries_model.h. Rows are plain structs; nothing here knows protobuf. All functions are thread-safe and
 // fail with kUnavailable (database away), kResourceExhausted (all connections busy) or what they name
 // themselves.

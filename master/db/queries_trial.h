@@ -41,17 +41,6 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter);
 /// kNotFound.
 Result<TrialRow> get_trial(Pool& pool, TrialId id);
 
-/// Of one metric of one group over the rows that are not archived; NaN and infinities count, but enter
-/// neither min nor max nor sum.
-struct MetricSummary {
-  std::string group, name;
-  std::int64_t count = 0;
-  double min = 0, max = 0, sum = 0;
-  double last = 0;  ///< of the highest steps
-};
-/// Computed from the rows: exact after any roll-back, and nothing to keep up to date per report.
-Result<std::vector<MetricSummary>> summarize_metrics(Pool& pool, TrialId id);
-
 struct Workload {
   enum class Kind { kMetrics, kCheckpoint };
   Kind kind = Kind::kMetrics;

@@ -1,7 +1,6 @@
-// Owns what a trial did, in order, and the summaries of its metrics (declared in queries_trial.h).
+// Owns what a trial did, in order (declared in queries_trial.h).
 #include "master/db/queries_trial.h"
 #include "master/db/rows_checkpoint.h"
-#include "master/db/rows_metric.h"
 
 #define DET_WORKLOADS                                                                                       \
   "WITH w AS (SELECT m.steps_completed AS steps, CASE m.grp WHEN 'training' THEN 0 WHEN 'validation' THEN " \
@@ -69,28 +68,6 @@ Result<Page<Workload>> list_workloads(Pool& pool, const WorkloadFilter& filter) 
   }
   TRY(add_checkpoints(pool, page.rows));
   return page;
-}
-
-Result<std::vector<MetricSummary>> summarize_metrics(Pool& pool, TrialId id) {
-  // max(ARRAY[steps, value]) compares by steps first: the value of the highest steps.
-  TRY_ASSIGN(
-      const Rows rows,
-      pool.query(
-          "SELECT grp, key, count(*), coalesce(min(v) FILTER (WHERE finite), 0),"
-          " coalesce(max(v) FILTER (WHERE finite), 0), coalesce(sum(v) FILTER (WHERE finite), 0),"
-          " (max(ARRAY[steps::float8, v]))[2] FROM (SELECT grp, key, steps, v, v NOT IN ('NaN', 'Infinity',"
-          " '-Infinity') AS finite FROM (SELECT m.grp, e.key, m.steps_completed AS steps, " DET_JSON_DOUBLE(
-              "e.value") " AS v FROM metrics m CROSS JOIN LATERAL json_each(m.metrics) e"
-                         " WHERE m.trial_id = $1 AND NOT m.archived OFFSET 0) raw WHERE v IS NOT NULL) "
-                         "numbers"
-                         " GROUP BY grp, key ORDER BY grp, key",
-          id));
-  std::vector<MetricSummary> out;
-  for (int i = 0; i < rows.size(); ++i) {
-    MetricSummary& s = out.emplace_back();
-    rows[i].into(s.group, s.name, s.count, s.min, s.max, s.sum, s.last);
-  }
-  return out;
 }
 
 }  // namespace det::db

@@ -92,6 +92,18 @@ export interface MetricGroup {
   data: DataPoint[];
 }
 
+// One metric of one group of one trial. Batches and milliseconds say how much later than the point before; the first
+// counts from zero batches and firstTime. Points are the smallest and the largest of each stretch.
+export interface MetricSeries {
+  trialId: number;
+  group: string;
+  name: string;
+  firstTime?: Maybe<string>;
+  batches: number[];
+  values: (number | string)[]; // "NaN", "Infinity", "-Infinity"
+  milliseconds: number[];
+}
+
 export interface LogEntry {
   id: string;
   timestamp?: Maybe<string>;

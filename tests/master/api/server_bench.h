@@ -22,6 +22,7 @@ struct Bench {
   db::ConnectOptions where;
   db::Pool pool{where, 1};
   db::BulkWriter bulk{{.connect = where, .give_up = std::chrono::milliseconds(200)}};
+  db::MetricCache metrics{pool, bulk};
   std::atomic<Server*> ticked{nullptr};
   loop::Workers edge{1, 1 << 16,
                      [this] {
@@ -29,7 +30,7 @@ struct Bench {
                      },
                      std::chrono::milliseconds(20)};
   loop::Workers workers{2}, passwords{1}, downloads{1};
-  Context context{settings, loop, hub, pool, bulk, workers, passwords, edge, downloads};
+  Context context{settings, loop, hub, pool, bulk, metrics, workers, passwords, edge, downloads};
   Server server{context};
 
   Bench() : Bench({.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)}) {}

@@ -7,7 +7,6 @@
 #include "base/queue.h"
 #include "master/db/queries_checkpoint.h"
 #include "master/db/queries_experiment.h"
-#include "master/db/queries_metric.h"
 #include "master/db/queries_model.h"
 #include "master/db/queries_trial.h"
 #include "tests/master/db/database.h"
@@ -214,9 +213,6 @@ TEST_CASE("what a roll-back archived is never shown") {
   const auto workloads =
       db::list_workloads(world.pool, {.trial = TrialId(1), .groups = {"validation"}, .checkpoints = false});
   CHECK(workloads->total == 1);
-  const auto series = db::metric_series(world.pool, {.trial = TrialId(1), .group = "validation"});
-  REQUIRE(series->size() == 1);
-  CHECK((*series)[0].points.size() == 1);
 }
 
 TEST_CASE("trials of an experiment are listed in pages") {
@@ -281,65 +277,6 @@ TEST_CASE("checkpoints carry the metrics of their steps") {
   CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(2)})->rows.empty());
   CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(1), .states = {"DELETED"}})->rows.empty());
   CHECK(db::list_checkpoints(world.pool, {}).error().code == Code::kInvalidArgument);
-}
-
-TEST_CASE("a series is whole when it fits, and keeps its peaks when it does not") {
-  World world;
-  auto connection = world.database.connection();
-  REQUIRE(connection.query("DELETE FROM metrics"));
-  REQUIRE(connection.query(
-      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
-      " SELECT 1, 1, 'training', s, now(), json_build_object('loss', CASE WHEN s = 7777 THEN 1e9"
-      " WHEN s = 3333 THEN -5 ELSE 1.0 / s END, 'text', 'no number') FROM generate_series(1, 10000) s"));
-  REQUIRE(
-      connection.query("INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
-                       " VALUES (1, 1, 'training', 20000, now(), '{\"loss\":\"NaN\"}')"));
-  const auto whole = db::metric_series(
-      world.pool, {.trial = TrialId(1), .group = "training", .names = {"loss", "none"}, .first_steps = 9999});
-  if (!whole) FAIL(whole.error().message);
-  REQUIRE(whole->size() == 2);
-  REQUIRE((*whole)[0].points.size() == 3);
-  CHECK((*whole)[0].points[0].value == 1.0 / 9999);
-  CHECK(std::isnan((*whole)[0].points[2].value));
-  CHECK((*whole)[1].points.empty());
-
-  const auto reduced =
-      db::metric_series(world.pool, {.trial = TrialId(1), .group = "training", .max_datapoints = 100});
-  if (!reduced) FAIL(reduced.error().message);
-  const auto& points = (*reduced)[0].points;
-  CHECK((*reduced)[0].name == "loss");
-  CHECK(points.size() <= 100);
-  CHECK(points.size() > 40);
-  CHECK(std::count_if(points.begin(), points.end(),
-                      [](const auto& p) { return p.value == 1e9 && p.steps_completed == 7777; }) == 1);
-  CHECK(std::count_if(points.begin(), points.end(),
-                      [](const auto& p) { return p.value == -5 && p.steps_completed == 3333; }) == 1);
-  CHECK(points.front().steps_completed == 1);
-  CHECK(std::is_sorted(points.begin(), points.end(),
-                       [](const auto& a, const auto& b) { return a.steps_completed < b.steps_completed; }));
-}
-
-TEST_CASE("metric names and summaries come from the visible rows") {
-  World world;
-  world.train(200, R"({"loss":4,"lr":0.1})");
-  world.train(300, R"({"loss":"NaN","note":"text"})");
-  world.train(100, R"({"gpu":0.5})", "profiling");
-  const auto names = db::metric_names(world.pool, {TrialId(1), TrialId(2)});
-  if (!names) FAIL(names.error().message);
-  std::string text;
-  for (const auto& name : *names) text += name.group + "." + name.name + " ";
-  CHECK(text == "profiling.gpu training.loss training.lr training.note validation.accuracy ");
-
-  const auto summaries = db::summarize_metrics(world.pool, TrialId(1));
-  if (!summaries) FAIL(summaries.error().message);
-  REQUIRE(summaries->size() == 4);
-  const db::MetricSummary& loss = (*summaries)[1];
-  CHECK(loss.name == "loss");
-  CHECK(loss.count == 3);
-  CHECK(loss.min == 2);
-  CHECK(loss.max == 4);
-  CHECK(loss.sum == 6);
-  CHECK(std::isnan(loss.last));
 }
 
 TEST_CASE("a window means what it says at every edge") {

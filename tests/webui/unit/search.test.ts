@@ -57,16 +57,16 @@ test('smoothing starts at the first value, keeps a constant and leaves gaps', ()
 });
 
 test('on the axis of time a trial starts at zero; a stretch of it is a stretch of batches', () => {
-  const point = (batches: number, second: number) => ({
-    batches,
-    values: { loss: batches },
-    time: new Date(1000000 + second * 1000).toISOString(),
-  });
-  const source = {
-    trial: 7,
-    startMs: 1000000,
-    metrics: [{ group: 'training', data: [point(10, 1), point(20, 2), point(30, 9)] }],
+  const loss = {
+    trialId: 7,
+    group: 'training',
+    name: 'loss',
+    firstTime: new Date(1001000).toISOString(),
+    batches: [10, 10, 10],
+    values: [10, 20, 30],
+    milliseconds: [0, 1000, 7000],
   };
+  const source = { trial: 7, startMs: 1000000, metrics: [loss] };
   const [panel] = toPanels([source], 'time');
   assert.deepEqual(panel?.series[0]?.x, [1, 2, 9]);
   assert.deepEqual(panel && stepsBetween(panel, 0.5, 3), [10, 20]);
@@ -75,7 +75,7 @@ test('on the axis of time a trial starts at zero; a stretch of it is a stretch o
 });
 
 test('series of several trials are told by the trial', () => {
-  const metrics = [{ group: 'training', data: [{ batches: 1, values: { loss: 1 } }] }];
+  const metrics = [{ trialId: 1, group: 'training', name: 'loss', batches: [1], values: [1], milliseconds: [0] }];
   const [panel] = toPanels([
     { trial: 2, startMs: 0, metrics },
     { trial: 1, startMs: 0, metrics },

@@ -1,10 +1,20 @@
 // From metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { panelName, toPanels } from '../../../webui-static/src/charts/series';
-import type { MetricGroup } from '../../../webui-static/src/wire';
+import { panelName, toPanels, type Axis } from '../../../webui-static/src/charts/series';
+import type { MetricSeries } from '../../../webui-static/src/wire';
 
-const panelsOf = (metrics: MetricGroup[]) => toPanels([{ trial: 1, startMs: 0, metrics }]);
+// Points are [batches, value], a second after the other.
+const metric = (group: string, name: string, points: [number, number | string][]): MetricSeries => ({
+  trialId: 1,
+  group,
+  name,
+  firstTime: '1970-01-01T00:00:10Z',
+  batches: points.map(([at], i) => at - (points[i - 1]?.[0] ?? 0)),
+  values: points.map(([, value]) => value),
+  milliseconds: points.map((_, i) => (i === 0 ? 0 : 1000)),
+});
+const panelsOf = (metrics: MetricSeries[], axis?: Axis) => toPanels([{ trial: 1, startMs: 0, metrics }], axis);
 
 test('validation_loss of the group validation is the loss', () => {
   assert.equal(panelName('validation', 'validation_loss'), 'loss');
@@ -15,14 +25,12 @@ test('validation_loss of the group validation is the loss', () => {
 
 test('training and validation of one metric share a panel, training first', () => {
   const panels = panelsOf([
-    { group: 'validation', data: [{ batches: 100, values: { validation_loss: 1, accuracy: 0.5 } }] },
-    {
-      group: 'training',
-      data: [
-        { batches: 50, values: { loss: 2 } },
-        { batches: 100, values: { loss: 1.5 } },
-      ],
-    },
+    metric('validation', 'accuracy', [[100, 0.5]]),
+    metric('validation', 'validation_loss', [[100, 1]]),
+    metric('training', 'loss', [
+      [50, 2],
+      [100, 1.5],
+    ]),
   ]);
   assert.deepEqual(panels, [
     {
@@ -39,18 +47,34 @@ test('training and validation of one metric share a panel, training first', () =
   ]);
 });
 
-test('values that are not finite are gaps, values that are no numbers are no series', () => {
+test('values that are not finite are gaps', () => {
   const panels = panelsOf([
-    {
-      group: 'training',
-      data: [
-        { batches: 1, values: { loss: 'NaN', note: 'text', nested: { a: 1 } } },
-        { batches: 2, values: { loss: '-Infinity' } },
-        { batches: 3, values: { loss: 0 } },
-        { batches: 4, values: null },
-      ],
-    },
+    metric('training', 'loss', [
+      [1, 'NaN'],
+      [2, '-Infinity'],
+      [3, 0],
+    ]),
   ]);
   assert.equal(panels.length, 1);
   assert.deepEqual(panels[0]?.series[0]?.y, [null, null, 0]);
+});
+
+test('the time axis counts from the start of the trial', () => {
+  const panels = panelsOf([metric('training', 'loss', [[1, 3], [5, 2], [9, 1]])], 'time');
+  assert.deepEqual(panels[0]?.series[0]?.x, [10, 11, 12]);
+});
+
+test('the epoch axis lies between the points where the group told epochs; other groups are left out', () => {
+  const panels = panelsOf(
+    [
+      metric('training', 'epochs', [[10, 1], [30, 2]]),
+      metric('training', 'loss', [[5, 9], [10, 3], [20, 2], [30, 1], [40, 0]]),
+      metric('validation', 'loss', [[10, 1]]),
+    ],
+    'epochs',
+  );
+  const loss = panels.find(({ name }) => name === 'loss');
+  assert.equal(loss?.series.length, 1);
+  assert.deepEqual(loss?.series[0]?.x, [1, 1.5, 2]);
+  assert.deepEqual(loss?.series[0]?.steps, [10, 20, 30]);
 });

@@ -114,16 +114,17 @@ export function Metrics({ trials, ended, system = false }: Props) {
   const points = Math.max(kLeastPoints, Math.floor(kPoints / Math.max(1, Math.sqrt(ids.length))));
   const live = useLive(
     `series ${ids.join()} ${query.zoom ?? ''}`,
-    (signal) => api.series(ids, { points, from: zoom?.[0], to: zoom?.[1] }, signal),
+    (signal) => api.columns(ids, { points, from: zoom?.[0], to: zoom?.[1] }, signal),
     (change) =>
       change === 'everything' ||
       (change.kind === 'metrics' && change.trialId !== undefined && ids.includes(change.trialId)),
     ids.length > 10 ? 2000 : 400,
   );
-  const sources = (live.data ?? []).map(({ trial, metrics }) => ({
+  const found = (live.data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
+  const sources = trials.map((trial) => ({
     trial: trial.id,
     startMs: Date.parse(trial.startTime ?? '') || 0,
-    metrics: metrics.filter(({ group }) => kSystemGroups.includes(group) === system),
+    metrics: found.filter((one) => one.trialId === trial.id),
   }));
   const panels = toPanels(sources, look.axis);
   const wanted = query.charts?.split(',').filter((name) => name !== '');

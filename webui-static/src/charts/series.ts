@@ -1,6 +1,6 @@
 // Owns how metric groups of trials become charts: one panel a metric, its groups and trials laid over each other; the
 // x axis; smoothing. Pure.
-import type { DataPoint, JsonValue, MetricGroup } from '../wire';
+import type { MetricSeries } from '../wire';
 
 export type Axis = 'batches' | 'time' | 'epochs';
 
@@ -22,7 +22,7 @@ export interface Panel {
 export interface Source {
   trial: number;
   startMs: number;
-  metrics: MetricGroup[];
+  metrics: MetricSeries[];
 }
 
 // What the harness reports about the machine, not about the model.
@@ -37,18 +37,41 @@ export function panelName(group: string, name: string): string {
   return name;
 }
 
-function toNumber(value: JsonValue | undefined): number | null | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
-  if (value === 'NaN' || value === 'Infinity' || value === '-Infinity') return null;
-  return undefined;
+// What the differences of a series add up to.
+function sums(differences: readonly number[], start = 0): number[] {
+  let at = start;
+  return differences.map((difference) => (at += difference));
 }
 
-// Where a point lies on the axis; nothing when it does not say.
-function place(point: DataPoint, axis: Axis, startMs: number): number | undefined {
-  if (axis === 'batches') return point.batches;
-  if (axis === 'time') return point.time ? (Date.parse(point.time) - startMs) / 1000 : undefined;
-  const epoch = point.epoch ?? point.values?.epochs ?? point.values?.epoch;
-  return typeof epoch === 'number' ? epoch : undefined;
+const toValues = (one: MetricSeries): (number | null)[] =>
+  one.values.map((value) => (typeof value === 'number' && Number.isFinite(value) ? value : null));
+
+// Epochs at these batches, between the points where the group told them.
+function epochsAt(told: MetricSeries, steps: readonly number[]): (number | undefined)[] {
+  const known = sums(told.batches);
+  const epochs = toValues(told);
+  let i = 0;
+  return steps.map((step) => {
+    while (i < known.length && (known[i] ?? 0) < step) i++;
+    const [right, after] = [known[i], epochs[i]];
+    if (right === undefined || after == null) return undefined;
+    const [left, before] = [known[i - 1], epochs[i - 1]];
+    if (right === step || left === undefined || before == null) return right === step ? after : undefined;
+    return before + ((after - before) * (step - left)) / (right - left);
+  });
+}
+
+// Where the points of a series lie on the axis; nothing where it cannot be told.
+function places(one: MetricSeries, steps: number[], axis: Axis, source: Source): (number | undefined)[] {
+  if (axis === 'batches') return steps;
+  if (axis === 'time') {
+    const first = Date.parse(one.firstTime ?? '');
+    return sums(one.milliseconds, first - source.startMs).map((ms) => (Number.isFinite(ms) ? ms / 1000 : undefined));
+  }
+  const told = ['epochs', 'epoch']
+    .map((name) => source.metrics.find((other) => other.group === one.group && other.name === name))
+    .find((found) => found !== undefined);
+  return told ? epochsAt(told, steps) : [];
 }
 
 const kGroupOrder = ['training', 'validation'];
@@ -73,43 +96,32 @@ function inOrder(one: Series): Series {
 
 // Panels in alphabetical order; in each, trials in the order given, training before validation before other groups.
 export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
-  const panels = new Map<string, Map<string, Series>>();
+  const panels = new Map<string, Series[]>();
   for (const source of sources) {
-    for (const { group, data } of source.metrics) {
-      for (const point of data) {
-        const x = place(point, axis, source.startMs);
-        if (x === undefined) continue;
-        for (const [name, raw] of Object.entries(point.values ?? {})) {
-          const value = toNumber(raw);
-          if (value === undefined) continue;
-          const panel = panelName(group, name);
-          const own = panels.get(panel) ?? new Map<string, Series>();
-          panels.set(panel, own);
-          const id = `${source.trial}.${group}.${name}`;
-          let one = own.get(id);
-          if (!one) {
-            one = {
-              label: label(source, sources.length > 1, group, name, panel),
-              group,
-              trial: source.trial,
-              x: [],
-              y: [],
-              steps: [],
-            };
-            own.set(id, one);
-          }
-          one.x.push(x);
-          one.y.push(value);
-          one.steps.push(point.batches);
-        }
-      }
+    for (const metric of source.metrics) {
+      const steps = sums(metric.batches);
+      const x = places(metric, steps, axis, source);
+      const y = toValues(metric);
+      const kept = steps.map((_, i) => i).filter((i) => x[i] !== undefined);
+      if (kept.length === 0) continue;
+      const panel = panelName(metric.group, metric.name);
+      const own = panels.get(panel) ?? [];
+      panels.set(panel, own);
+      own.push({
+        label: label(source, sources.length > 1, metric.group, metric.name, panel),
+        group: metric.group,
+        trial: source.trial,
+        x: kept.map((i) => x[i] as number),
+        y: kept.map((i) => y[i] ?? null),
+        steps: kept.map((i) => steps[i] as number),
+      });
     }
   }
   const place_of = new Map(sources.map((source, i) => [source.trial, i]));
   return [...panels]
     .map(([name, all]) => ({
       name,
-      series: [...all.values()]
+      series: all
         .map(inOrder)
         .sort(
           (a, b) =>

@@ -1,0 +1,85 @@
+#include "master/db/metric_column.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace det::db {
+namespace {
+
+constexpr std::size_t kBlock = 64;
+
+}  // namespace
+
+void MetricColumn::append(const SeriesPoint& point) {
+  points_.push_back(point);
+  summary_.last = point.value;
+  if (std::isfinite(point.value)) {
+    summary_.min = has_finite_ ? std::min(summary_.min, point.value) : point.value;
+    summary_.max = has_finite_ ? std::max(summary_.max, point.value) : point.value;
+    summary_.sum += point.value;
+    has_finite_ = true;
+  }
+  ++summary_.count;
+  if (points_.size() % kBlock == 0) {
+    Extremes block;
+    for (std::size_t i = points_.size() - kBlock; i < points_.size(); ++i) add(block, i);
+    blocks_.push_back(block);
+  }
+}
+
+void MetricColumn::add(Extremes& into, std::size_t position) const {
+  if (position == Extremes::kNone) return;
+  const double value = points_[position].value;
+  if (std::isnan(value)) return;
+  // Of equal values the smallest counts at its first place, the largest at its last.
+  if (into.low == Extremes::kNone || value < points_[into.low].value) into.low = position;
+  if (into.high == Extremes::kNone || value >= points_[into.high].value) into.high = position;
+}
+
+MetricColumn::Extremes MetricColumn::between(std::size_t first, std::size_t end) const {
+  Extremes found;
+  while (first < end) {
+    if (first % kBlock == 0 && first + kBlock <= end) {
+      const Extremes& block = blocks_[first / kBlock];
+      add(found, block.low);
+      add(found, block.high);
+      first += kBlock;
+    } else {
+      add(found, first++);
+    }
+  }
+  return found;
+}
+
+std::size_t MetricColumn::position(std::int64_t steps) const {
+  return static_cast<std::size_t>(
+      std::lower_bound(points_.begin(), points_.end(), steps,
+                       [](const SeriesPoint& point, std::int64_t at) { return point.steps_completed < at; }) -
+      points_.begin());
+}
+
+std::vector<SeriesPoint> MetricColumn::reduced(std::int64_t first, std::int64_t last,
+                                               std::size_t most) const {
+  const std::size_t begin = position(first);
+  const std::size_t end = last == INT64_MAX ? points_.size() : position(last + 1);
+  if (begin >= end) return {};
+  if (end - begin <= most) return {points_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   points_.begin() + static_cast<std::ptrdiff_t>(end)};
+  const std::int64_t low = points_[begin].steps_completed;
+  const double span = static_cast<double>(points_[end - 1].steps_completed - low) + 1;
+  const std::size_t buckets = std::max<std::size_t>(1, most / 2);
+  std::vector<SeriesPoint> out;
+  std::size_t from = begin;
+  for (std::size_t bucket = 1; bucket <= buckets && from < end; ++bucket) {
+    const double edge = std::ceil(span * static_cast<double>(bucket) / static_cast<double>(buckets));
+    const std::size_t to = bucket == buckets ? end : position(low + static_cast<std::int64_t>(edge));
+    const Extremes found = between(from, to);
+    from = to;
+    if (found.low == Extremes::kNone) continue;
+    out.push_back(points_[std::min(found.low, found.high)]);
+    if (found.low != found.high) out.push_back(points_[std::max(found.low, found.high)]);
+  }
+  return out;
+}
+
+}  // namespace det::db

@@ -1,0 +1,167 @@
+// Owns the proof that series from memory say what the rows say: whole, reduced, extended, rolled back, and late.
+#include "master/db/metric_cache.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+
+#include "base/queue.h"
+#include "base/random.h"
+#include "master/db/metric_column.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+/// Experiment 1 with trials 1 and 2, which have no rows yet.
+struct World {
+  Database database;
+  RunningStore store{open_store(database)};
+  db::Pool pool{database.connect()};
+  db::BulkWriter bulk{{.connect = database.connect()}};
+  db::MetricCache cache{pool, bulk};
+
+  World() {
+    store.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial(1)},
+                 core::PutTrial{plain_trial(2)}});
+  }
+  void train(std::int64_t steps, const std::string& metrics, RunNumber run = 1) {
+    Queue<Status> answers(1);
+    bulk.push(db::MetricBatch{TrialId(1), run, {{"training", steps, metrics, WallTime{steps}}}, [&](Status status) {
+                                answers.push(std::move(status));
+                              }});
+    REQUIRE(answers.pop()->has_value());
+  }
+  void validate(std::int64_t steps) {
+    store.write({core::InsertValidation{TrialId(1), 1, steps, R"({"accuracy":0.5})", 0.5, WallTime{steps}}});
+  }
+  std::string show(const db::SeriesRequest& request = {.trials = {TrialId(1)}}) {
+    const auto series = cache.series(request);
+    if (!series) FAIL(series.error().message);
+    std::string text;
+    for (const db::Series& one : *series) {
+      text += one.group + "." + one.name;
+      for (const db::SeriesPoint& point : one.points) text += " " + std::to_string(point.steps_completed);
+      text += "; ";
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a series grows by the rows that have come since it was read") {
+  World world;
+  CHECK(world.show().empty());
+  world.train(10, R"({"loss":2,"lr":0.1,"note":"text","deep":{"loss":1},"list":[1]})");
+  CHECK(world.show() == "training.loss 10; training.lr 10; ");
+  world.train(20, R"({"loss":1})");
+  world.validate(20);
+  CHECK(world.show() == "training.loss 10 20; training.lr 10; validation.accuracy 20; ");
+  CHECK(world.show({.trials = {TrialId(1)}, .first_steps = 11, .last_steps = 20}) ==
+        "training.loss 20; validation.accuracy 20; ");
+  CHECK(world.show({.trials = {TrialId(2), TrialId(7)}}).empty());
+  const auto lr = [](const std::string& group, const std::string& name) { return group == "training" && name == "lr"; };
+  CHECK(world.show({.trials = {TrialId(1)}, .wanted = lr}) == "training.lr 10; ");
+}
+
+TEST_CASE("rows that come late are found, whoever wrote them") {
+  World world;
+  world.train(20, R"({"loss":1})");
+  world.validate(40);
+  CHECK(world.show() == "training.loss 20; validation.accuracy 40; ");
+  world.train(10, R"({"loss":2})");
+  world.validate(30);
+  CHECK(world.show() == "training.loss 10 20; validation.accuracy 30 40; ");
+  world.train(5, R"({"loss":2})");
+  world.train(30, R"({"loss":2})");
+  CHECK(world.show() == "training.loss 5 10 20 30; validation.accuracy 30 40; ");
+}
+
+TEST_CASE("what a roll-back archived is in no series") {
+  World world;
+  for (std::int64_t steps : {10, 20, 30}) world.train(steps, R"({"loss":1})");
+  CHECK(world.show() == "training.loss 10 20 30; ");
+  world.store.write({core::PutTrial{plain_trial(1, 1, 2)}, core::ArchiveMetrics{TrialId(1), 10}});
+  CHECK(world.show() == "training.loss 10; ");
+  world.train(30, R"({"loss":1})", 2);
+  CHECK(world.show() == "training.loss 10 30; ");
+}
+
+TEST_CASE("memory is bounded, and what was dropped is read again") {
+  World world;
+  REQUIRE(world.database.connection().query(
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'group' || g, s,"
+      " now(), '{\"a\":1,\"b\":2}' FROM generate_series(1, 100) s, generate_series(1, 5) g"));
+  db::MetricCache small(world.pool, world.bulk, 8);
+  for (int i = 0; i < 3; ++i) {
+    const auto series = small.series({.trials = {TrialId(1)}});
+    REQUIRE(series->size() == 10);
+    for (const db::Series& one : *series) CHECK(one.points.size() == 100);
+  }
+}
+
+TEST_CASE("summaries say what the visible rows say, and take no NaN") {
+  World world;
+  world.train(100, R"({"loss":2})");
+  world.train(200, R"({"loss":4,"lr":0.1})");
+  world.train(300, R"({"loss":"NaN","note":"text"})");
+  const auto summaries = world.cache.summaries(TrialId(1));
+  if (!summaries) FAIL(summaries.error().message);
+  REQUIRE(summaries->size() == 2);
+  const db::MetricSummary& loss = (*summaries)[0];
+  CHECK(loss.group == "training");
+  CHECK(loss.name == "loss");
+  CHECK(loss.count == 3);
+  CHECK(loss.min == 2);
+  CHECK(loss.max == 4);
+  CHECK(loss.sum == 6);
+  CHECK(std::isnan(loss.last));
+  CHECK((*summaries)[1].last == 0.1);
+}
+
+TEST_CASE("a reduced series has the smallest and the largest point of every stretch") {
+  Random random{7};
+  for (int round = 0; round < 200; ++round) {
+    db::MetricColumn column;
+    std::vector<db::SeriesPoint> points;
+    std::int64_t steps = 0;
+    const auto count = 1 + random.below(2000);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      steps += 1 + static_cast<std::int64_t>(random.below(5));
+      const double value = random.below(20) == 0 ? std::nan("") : static_cast<double>(random.below(1000));
+      points.push_back({steps, value, WallTime{steps}});
+      column.append(points.back());
+    }
+    const auto first = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(steps) + 1));
+    const std::int64_t last = first + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(steps) + 1));
+    const std::size_t most = 2 + random.below(300);
+    const auto reduced = column.reduced(first, last, most);
+    std::erase_if(points, [&](const auto& p) { return p.steps_completed < first || p.steps_completed > last; });
+    REQUIRE(reduced.size() <= std::max(most, std::size_t{2}));
+    if (points.size() <= most) {
+      REQUIRE(reduced.size() == points.size());
+      continue;
+    }
+    // The naive way: each point into its bucket.
+    const double span = static_cast<double>(points.back().steps_completed - points.front().steps_completed) + 1;
+    const auto buckets = static_cast<double>(most / 2);
+    std::map<std::int64_t, std::pair<double, double>> wanted, found;
+    const auto fill = [&](const std::vector<db::SeriesPoint>& from, auto& into) {
+      for (const db::SeriesPoint& p : from) {
+        if (std::isnan(p.value)) continue;
+        const auto bucket = static_cast<std::int64_t>(
+            std::floor(static_cast<double>(p.steps_completed - points.front().steps_completed) * buckets / span));
+        const auto at = into.try_emplace(bucket, p.value, p.value).first;
+        at->second = {std::min(at->second.first, p.value), std::max(at->second.second, p.value)};
+      }
+    };
+    fill(points, wanted);
+    fill(reduced, found);
+    REQUIRE(found == wanted);
+  }
+}
+
+}  // namespace det::test
