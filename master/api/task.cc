@@ -51,6 +51,7 @@ grpc::ServerUnaryReactor* TaskService::GetTaskContextDirectory(grpc::CallbackSer
                                                                const v1::GetTaskContextDirectoryRequest* request,
                                                                v1::GetTaskContextDirectoryResponse* response) {
   auto body = [this, request, response](const Caller& caller) -> Status {
+    TRY(admit(context_, caller, {}));  // before it could learn which tasks there are
     TRY_ASSIGN(const TrialId trial_id, db::trial_of_task(context_.pool, TaskId(request->task_id())));
     TRY(admit(context_, caller, {.trial = trial_id}));
     TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
@@ -67,6 +68,7 @@ grpc::ServerUnaryReactor* TaskService::GetTaskContextDirectory(grpc::CallbackSer
 Status TaskService::append(const Caller& caller, const v1::PostTaskLogsRequest& request) const {
   if (request.logs_size() > kMostLines)
     return fail(Code::kInvalidArgument, "logs: at most " + std::to_string(kMostLines) + " lines in one call");
+  TRY(find_reporter(context_, caller, {}));
   std::map<std::string, std::vector<db::SentLine>> by_task;
   std::map<std::string, Reporter> reporters;
   for (const v1::TaskLog& line : request.logs()) {

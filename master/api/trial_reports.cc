@@ -113,9 +113,9 @@ grpc::ServerUnaryReactor* TrialService::ReportTrialSearcherEarlyExit(
     grpc::CallbackServerContext* call, const v1::ReportTrialSearcherEarlyExitRequest* request,
     v1::ReportTrialSearcherEarlyExitResponse*) {
   auto body = [this, request](const Caller& caller) -> Status {
+    TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.trial = TrialId(request->trial_id())}));
     if (request->early_exit().reason() == v1::TrialEarlyExit::EXITED_REASON_UNSPECIFIED)
       return fail(Code::kInvalidArgument, "reason: EXITED_REASON_INVALID_HP or EXITED_REASON_INIT_INVALID_HP");
-    TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.trial = TrialId(request->trial_id())}));
     if (reporter.invalid_hp) return fail(Code::kFailedPrecondition, "the trial has said so already");
     TRY(context_.loop.ask(core::ReportInvalidHp{.trial = reporter.trial, .run = reporter.run}));
     return {};

@@ -149,9 +149,10 @@ Result<core::Recovered> load_recovered(Connection& connection) {
   TRY(load_allocations(connection, out));
   TRY(load_agent_settings(connection, out));
   // An id of a deleted row is not used again.
-  TRY_ASSIGN(const Rows next, connection.query("SELECT greatest((SELECT coalesce(max(id), 0) FROM experiments),"
-                                               " last_experiment) + 1, greatest((SELECT coalesce(max(id), 0)"
-                                               " FROM trials), last_trial) + 1 FROM cluster"));
+  TRY_ASSIGN(const Rows next, connection.query("SELECT greatest((SELECT max(id) FROM experiments),"
+                                               " (SELECT max(last_experiment) FROM cluster), 0) + 1,"
+                                               " greatest((SELECT max(id) FROM trials),"
+                                               " (SELECT max(last_trial) FROM cluster), 0) + 1"));
   next[0].into(out.next_experiment, out.next_trial);
   return out;
 }

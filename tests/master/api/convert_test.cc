@@ -118,9 +118,9 @@ TEST_CASE("metrics keep their values, NaN as a string") {
 
 TEST_CASE("series are joined by their steps") {
   v1::DownsampledMetrics out;
-  to_proto(
-      {{.name = "loss", .points = {{1, 0.5, {}}, {3, 0.25, {}}}}, {.name = "acc", .points = {{3, 0.9, {}}}}},
-      "training", &out);
+  to_proto({{.trial = TrialId(1), .group = "training", .name = "loss", .points = {{1, 0.5, {}}, {3, 0.25, {}}}},
+            {.trial = TrialId(1), .group = "training", .name = "acc", .points = {{3, 0.9, {}}}}},
+           &out);
   REQUIRE(out.data_size() == 2);
   CHECK(out.data(0).values().fields_size() == 1);
   CHECK(out.data(1).batches() == 3);
