@@ -36,5 +36,5 @@ class CoreApiExample(unittest.TestCase):
     def test_a_search_tries_learning_rates_and_finds_a_good_one(self):
         id = self.train("4_search", "--config", "searcher.max_trials=4")
         trials = self.cluster.experiment(id)["trials"]
-        self.assertEqual(len(trials), 4)
-        self.assertEqual(len({trial["hparams"]["learning_rate"] for trial in trials}), 4)
+        self.assertGreaterEqual(len(trials), 4)  # a rate that is too large is replaced by another
+        self.assertEqual(len({trial["hparams"]["learning_rate"] for trial in trials}), len(trials))

@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
 #include "base/json.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "bench.h"
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
