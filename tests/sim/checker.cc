@@ -130,7 +130,14 @@ void Checker::check_run(const char* what, TrialId trial, RunNumber run) {
 }
 
 void Checker::appended(const core::Write& write) {
+  if (auto* experiment = std::get_if<core::PutExperiment>(&write)) {
+    // Two more by an extension; four replacements for each that is valid, sixteen for nothing (W9).
+    const expconf::SearcherConfig& search = experiment->row.config->searcher;
+    most_trials_[experiment->row.id] = search.name == "grid" ? 1000 : 16 + 5 * (search.max_trials + 2);
+  }
   if (auto* trial = std::get_if<core::PutTrial>(&write)) {
+    if (trial->row.number > most_trials_[trial->row.experiment])
+      fail(name(trial->row.experiment) + " has a trial number " + std::to_string(trial->row.number));
     RunNumber& newest = appended_run_[trial->row.id];
     if (trial->row.run < newest)
       fail(name(trial->row.id) + " falls back to run " + std::to_string(trial->row.run));

@@ -93,6 +93,7 @@ class Checker {
   std::map<ExperimentId, std::vector<std::string>> events_;  ///< as appended in this life
   std::map<ExperimentId, std::set<std::string>> heard_;      ///< events that may not come again
   std::map<TrialId, RunNumber> appended_run_;                ///< likewise
+  std::map<ExperimentId, std::int64_t> most_trials_;
   std::map<ExperimentId, std::size_t> stored_events_;  ///< how many were looked at
   std::set<ExperimentId> continued_;
   std::map<ExperimentId, core::State> ended_experiments_;
