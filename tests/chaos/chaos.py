@@ -31,7 +31,7 @@ max_restarts: 100
 hyperparameters: {{ledger: "{ledger}", steps: {steps}, milliseconds: 80, save_every: 12, litter: {str(litter).lower()},
                   x: {{type: double, minval: 0, maxval: 1}}}}
 searcher: {{{searcher}, metric: loss}}
-resources: {{slots_per_trial: {slots}}}
+resources: {{slots_per_trial: {slots}, is_single_node: true}}
 checkpoint_storage: {{type: shared_fs, host_path: "{cluster.dir / "checkpoints"}", save_experiment_best: 100,
                      save_trial_best: 100, save_trial_latest: 100}}
 """
