@@ -1,7 +1,9 @@
 // Owns `det config-policies`: what the admin fixes in new experiments, and how far users may go.
+#include <functional>
 #include <iostream>
 
 #include "base/files.h"
+#include "cli/accounts.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "det/v1/policy.grpc.pb.h"
@@ -12,62 +14,83 @@ namespace {
 
 using Stub = v1::ConfigPolicyService::Stub;
 
-/// Upstream's other kind, tasks, the master refuses with the reason.
-void add_workload(CLI::App& app, std::string& workload) {
-  app.add_option("WORKLOAD", workload, "What they are for: experiment.")->required();
-}
+/// Whose policies a command is about. Upstream's other workload, tasks, the master refuses with the reason.
+struct Whose {
+  std::string workload, workspace;
+
+  void declare(CLI::App& app) {
+    app.add_option("WORKLOAD", workload, "What they are for: experiment.")->required();
+    app.add_option("-w,--workspace", workspace, "Of this workspace; else of the whole cluster.");
+  }
+  /// The call's answer: `global` of the cluster, `local` of the workspace. `more` is filled in by the caller.
+  template <typename Global, typename Local, typename Response>
+  Result<Response> ask(Client& client, grpc::Status (Stub::*global)(grpc::ClientContext*, const Global&, Response*),
+                       grpc::Status (Stub::*local)(grpc::ClientContext*, const Local&, Response*),
+                       const std::function<void(Global*, Local*)>& more = [](Global*, Local*) {}) const {
+    if (workspace.empty()) {
+      Global request;
+      request.set_workload_type(workload);
+      more(&request, nullptr);
+      return client.call(global, request);
+    }
+    TRY_ASSIGN(const v1::Workspace found, find_workspace(client, workspace));
+    Local request;
+    request.set_workspace_id(found.id());
+    request.set_workload_type(workload);
+    more(nullptr, &request);
+    return client.call(local, request);
+  }
+};
 
 Action declare_describe(CLI::App& app) {
-  auto workload = std::make_shared<std::string>();
+  auto whose = std::make_shared<Whose>();
   auto json = std::make_shared<bool>(false), yaml = std::make_shared<bool>(false);
-  add_workload(app, *workload);
+  whose->declare(app);
   CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON.");
   app.add_flag("--yaml", *yaml, "Print as YAML, which is what happens anyway.")->excludes(as_json);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    v1::GetGlobalConfigPoliciesRequest request;
-    request.set_workload_type(*workload);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetGlobalConfigPolicies, request));
+    TRY_ASSIGN(const auto response,
+               whose->ask(*client, &Stub::GetGlobalConfigPolicies, &Stub::GetWorkspaceConfigPolicies));
     if (*json) {
       TRY_ASSIGN(const Json value, to_json(response.config_policies()));
       print_json(value);
     } else {
-      std::cout << (response.text().empty() ? "No config policies are set.\n"
-                                            : printable_lines(response.text()));
+      std::cout << (response.text().empty() ? "No config policies are set.\n" : printable_lines(response.text()));
     }
     return 0;
   };
 }
 
 Action declare_set(CLI::App& app) {
-  auto workload = std::make_shared<std::string>(), file = std::make_shared<std::string>();
-  add_workload(app, *workload);
+  auto whose = std::make_shared<Whose>();
+  auto file = std::make_shared<std::string>();
+  whose->declare(app);
   app.add_option("FILE", *file, "invariant_config and constraints (YAML or JSON).")->required();
   return [=](Session& session) -> Result<int> {
     auto text = read_file(*file, 64 << 20);
     if (!text) return fail(Code::kInvalidArgument, text.error().message);
     TRY(expconf::read_policies(*text, *file));
     TRY_ASSIGN(Client * client, session.client());
-    v1::PutGlobalConfigPoliciesRequest request;
-    request.set_workload_type(*workload);
-    request.set_config_policies(*text);
-    request.set_file_name(*file);
-    TRY_ASSIGN(const auto response, client->call(&Stub::PutGlobalConfigPolicies, request));
-    for (const std::string& warning : response.warnings())
-      std::cerr << "warning: " << printable(warning) << '\n';
+    const auto fill = [&](auto* request) {
+      request->set_config_policies(*text);
+      request->set_file_name(*file);
+    };
+    TRY_ASSIGN(const auto response,
+               whose->ask(*client, &Stub::PutGlobalConfigPolicies, &Stub::PutWorkspaceConfigPolicies,
+                          {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
+    for (const std::string& warning : response.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
     std::cout << "Set the config policies for new experiments\n";
     return 0;
   };
 }
 
 Action declare_delete(CLI::App& app) {
-  auto workload = std::make_shared<std::string>();
-  add_workload(app, *workload);
+  auto whose = std::make_shared<Whose>();
+  whose->declare(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    v1::DeleteGlobalConfigPoliciesRequest request;
-    request.set_workload_type(*workload);
-    TRY(client->call(&Stub::DeleteGlobalConfigPolicies, request));
+    TRY(whose->ask(*client, &Stub::DeleteGlobalConfigPolicies, &Stub::DeleteWorkspaceConfigPolicies));
     std::cout << "Deleted the config policies\n";
     return 0;
   };

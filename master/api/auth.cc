@@ -91,11 +91,9 @@ grpc::ServerUnaryReactor* AuthService::VisibleExperiments(grpc::CallbackServerCo
     }
     std::vector<std::string> ids;
     for (const std::int64_t id : request->ids()) ids.push_back(std::to_string(id));
-    TRY_ASSIGN(const auto workspaces, db::workspaces_of(context_.pool, db::Placed::kExperiment, ids));
-    for (int i = 0; i < request->ids_size(); ++i) {
-      const auto& workspace = workspaces[static_cast<std::size_t>(i)];
-      if (workspace && caller.grants.in(*workspace) >= db::Role::kViewer) response->add_ids(request->ids(i));
-    }
+    TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kExperiment, ids, context_.pool));
+    for (int i = 0; i < request->ids_size(); ++i)
+      if (seen[static_cast<std::size_t>(i)]) response->add_ids(request->ids(i));
     return {};
   };
   return unary(context_, call, request, "/det.v1.AuthService/VisibleExperiments", body);

@@ -172,6 +172,16 @@ Status authorize(const Caller& caller, Action action, Target target, const std::
   return {};
 }
 
+Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,
+                                  db::Pool& pool) {
+  if (!caller.grants.visible()) return std::vector<bool>(ids.size(), true);
+  TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, kind, ids));
+  std::vector<bool> seen(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    seen[i] = workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer;
+  return seen;
+}
+
 Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool,
                          const google::protobuf::Message* request) {
   const Access* const entry = access(method);

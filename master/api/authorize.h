@@ -43,6 +43,10 @@ struct Caller {
 Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
                  db::Pool& pool);
 
+/// Which of `ids` may the caller look at? As long as `ids`.
+Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,
+                                  db::Pool& pool);
+
 /// The whole way of a call: who is it, and do the method's rules allow it on the objects that `request` names
 /// (null for a stream whose request is not known yet: then only methods without such rules pass)?
 /// kUnauthenticated without valid credentials, kPermissionDenied for an agent from elsewhere or an unknown

@@ -21,7 +21,7 @@ grpc::ServerUnaryReactor* ClusterService::GetMaster(grpc::CallbackServerContext*
                  response->set_cluster_id(settings.cluster_id);
                  response->set_cluster_name(settings.cluster_name);
                  response->set_rbac_enabled(true);
-    response->set_user_management_enabled(true);
+                 response->set_user_management_enabled(true);
                  return {};
                });
 }
@@ -40,10 +40,10 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
   for (const v1::Agent& agent : agents)
     for (const auto& [id, container] : agent.containers())
       trials.push_back(std::to_string(container.trial_id()));
-  TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, db::Placed::kTrial, trials));
+  TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kTrial, trials, pool));
   std::set<std::string> visible;
   for (std::size_t i = 0; i < trials.size(); ++i)
-    if (workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer) visible.insert(trials[i]);
+    if (seen[i]) visible.insert(trials[i]);
   for (v1::Agent& agent : agents) {
     for (auto& [id, slot] : *agent.mutable_slots())
       if (slot.has_container() && !visible.contains(std::to_string(slot.container().trial_id())))

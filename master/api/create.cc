@@ -12,7 +12,6 @@
 #include "master/api/facts.h"
 #include "master/api/policy.h"
 #include "master/api/secrets.h"
-#include "master/db/queries_config.h"
 #include "master/db/queries_model.h"
 #include "master/db/queries_workspace.h"
 #include "master/expconf/entrypoint.h"
@@ -98,41 +97,43 @@ Result<expconf::Document> template_of(const Context& context, const Caller& call
                .file = "command line"}});
 }
 
-Result<expconf::Parsed> parse_config(const Context& context, const Caller& caller,
-                                     const v1::CreateExperimentRequest& request) {
-  const std::string file =
-      request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
+std::string file_of(const v1::CreateExperimentRequest& request) {
+  return request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
+}
+
+/// What goes with the configuration, but for the policies: these depend on the workspace.
+Result<expconf::Defaults> defaults_of(const Context& context, const Caller& caller,
+                                      const v1::CreateExperimentRequest& request) {
   expconf::Defaults defaults;
   defaults.checkpoint_storage = context.settings.checkpoint_storage;
   defaults.task_container_defaults = context.settings.task_container_defaults;
   defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
   defaults.name = random_name();
-  TRY_ASSIGN(std::string policies, db::get_config_policies(context.pool, kExperimentWorkload));
-  if (!policies.empty()) defaults.policies = expconf::Document{"config policy", std::move(policies)};
   if (!request.template_().empty()) {
     TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_()));
   }
+  return defaults;
+}
+
+Result<expconf::Parsed> parse_config(const Context& context, const Caller& caller,
+                                     const v1::CreateExperimentRequest& request, const expconf::Defaults& defaults) {
   TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller));
   if (request.unmanaged()) facts.pools.clear();  // it takes no slots of ours
-  return expconf::parse(request.config(), file, defaults, {}, &facts);
+  return expconf::parse(request.config(), file_of(request), defaults, {}, &facts);
 }
 
 /// Where the experiment goes: the request's project, else the configuration's, else the default one.
-Result<std::int64_t> project_of(const Context& context, const Caller& caller,
-                                const v1::CreateExperimentRequest& request, const Json& config) {
-  const auto text = [&](const char* key) {
-    return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
-  };
+Result<db::ProjectRow> project_of(const Context& context, const Caller& caller,
+                                  const v1::CreateExperimentRequest& request, const expconf::Placement& placement) {
   std::int64_t project = request.project_id() == 0 ? db::kDefaultProject : request.project_id();
-  if (request.project_id() == 0 && !text("workspace").empty() && !text("project").empty()) {
-    TRY_ASSIGN(project,
-               db::find_project(context.pool, text("workspace"), text("project"), caller.grants.visible()));
+  if (request.project_id() == 0 && !placement.workspace.empty() && !placement.project.empty()) {
+    TRY_ASSIGN(project, db::find_project(context.pool, placement.workspace, placement.project, caller.grants.visible()));
   }
   TRY(authorize(caller, Action::kEdit, Target::kProject, {std::to_string(project)}, context.pool));
-  TRY_ASSIGN(const auto row, db::get_project(context.pool, project));
+  TRY_ASSIGN(auto row, db::get_project(context.pool, project));
   if (row.archived)
     return fail(Code::kFailedPrecondition, "project " + row.name + " is archived; unarchive it first");
-  return project;
+  return row;
 }
 
 /// An experiment of the same request id was made by the caller, or is nobody's business.
@@ -196,8 +197,14 @@ Status create_experiment(const Context& context, const Caller& caller,
   TRY(check_request(context, caller, request));
   TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
   if (known) return answer(context, *known, response);
-  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request));
-  TRY_ASSIGN(const std::int64_t project, project_of(context, caller, request, parsed.config.resolved));
+  TRY_ASSIGN(expconf::Defaults defaults, defaults_of(context, caller, request));
+  TRY_ASSIGN(defaults.policies, policies_of(context.pool, std::nullopt));
+  const auto project = project_of(context, caller, request, placement(request.config(), file_of(request), defaults));
+  if (project) {
+    TRY_ASSIGN(defaults.policies, policies_of(context.pool, project->workspace));
+  }
+  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults));
+  if (!project) return tl::unexpected(project.error());  // after what is wrong in the file: that comes all at once
   TRY_ASSIGN(ContextArchive files, context_of(request, std::move(archive)));
   if (files.bytes.empty() && request.parent_id() != 0) {
     TRY_ASSIGN(files, context_of_parent(context, ExperimentId(request.parent_id())));
@@ -218,7 +225,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   core::SubmitExperiment submit{
       .request_id = RequestId(request.request_id().empty() ? uuid4() : request.request_id()),
       .owner = caller.user.id,
-      .project = project,
+      .project = project->id,
       .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
       .original_config = request.config(),
       .model_definition = std::move(digest),

@@ -9,6 +9,7 @@
 #include "master/api/checkpoint.h"
 #include "master/api/convert.h"
 #include "master/api/experiment.h"
+#include "master/api/job.h"
 #include "master/api/trial.h"
 #include "master/db/experiment_changes.h"
 
@@ -114,9 +115,15 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   const ExperimentId id(patch.id());
   TRY_ASSIGN(const db::ExperimentPatch words, patch_of(patch));
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  std::optional<core::UpdateJob> job;
   if (patch.has_resources()) {
-    return fail(Code::kUnimplemented,
-                "resources: an experiment's place in the queue changes by the job queue (`det job update`)");
+    const auto& resources = patch.resources();
+    job.emplace(core::UpdateJob{.experiment = id});
+    if (resources.has_priority()) job->priority = resources.priority().value();
+    if (resources.has_weight()) job->weight = resources.weight().value();
+    if (resources.has_max_slots()) job->max_slots = resources.max_slots().value();
+    TRY(check_job_update(context_, *job));
+    TRY(context_.loop.ask(*job));
   }
   if (patch.has_checkpoint_storage()) {
     TRY_ASSIGN(const std::string after, with_gc_policy(row.config, patch.checkpoint_storage()));

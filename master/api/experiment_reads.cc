@@ -126,7 +126,7 @@ grpc::ServerUnaryReactor* ExperimentService::PreviewHPSearch(grpc::CallbackServe
                                             .task_container_defaults = context_.settings.task_container_defaults,
                                             .experiment_seed = request->seed(),
                                             .name = "preview",
-                                            .policies = std::nullopt,
+                                            .policies = {},
                                             .template_ = std::nullopt};
                  TRY_ASSIGN(const auto parsed,
                             expconf::parse(dump_json(from_struct(request->config())), "config", defaults));

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/policy.h"
 #include "master/scheduler/fits.h"
 
 namespace det::api {
@@ -119,6 +120,34 @@ Result<core::UpdateJob> to_input(const v1::QueueControl& control, const std::map
   return input;
 }
 
+/// Only as far as the config policies let its users go.
+Status check_limits(const Context& context, const core::UpdateJob& input) {
+  if (!input.priority && !input.max_slots && !input.beside) return {};
+  TRY_ASSIGN(const auto workspaces,
+             db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(input.experiment.value)}));
+  TRY_ASSIGN(const expconf::Policies limits, limits_of(context.pool, workspaces.front()));
+  if (input.max_slots && limits.max_slots && (*input.max_slots == 0 || *input.max_slots > limits.max_slots->value)) {
+    return fail(Code::kInvalidArgument, "max_slots must be at most " + std::to_string(limits.max_slots->value) +
+                                            ", the limit set by " + limits.max_slots->set_by + ", not " +
+                                            (*input.max_slots == 0 ? "0 (no limit)" : std::to_string(*input.max_slots)));
+  }
+  std::optional<int> priority = input.priority;
+  if (input.beside) {
+    auto its = std::make_shared<std::optional<int>>();
+    const bool seen = context.loop.inspect([its, anchor = input.beside->anchor](const core::Core& core) {
+      const auto found = core.experiments().find(anchor);
+      if (found != core.experiments().end()) *its = found->second.queue.priority;
+    });
+    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+    priority = *its;
+  }
+  if (!priority || !limits.priority_limit || *priority >= limits.priority_limit->value) return {};
+  return fail(Code::kInvalidArgument, "priority must be at least " + std::to_string(limits.priority_limit->value) +
+                                          " (smaller goes first), the limit set by " + limits.priority_limit->set_by +
+                                          ", not " + std::to_string(*priority) +
+                                          (input.beside ? ", that of the job it would stand beside" : ""));
+}
+
 /// Only into a pool that is there and could hold its trials.
 Status check_pool(const Context& context, const core::UpdateJob& input) {
   if (!input.pool) return {};
@@ -142,24 +171,28 @@ Status check_pool(const Context& context, const core::UpdateJob& input) {
 
 }  // namespace
 
+Status check_job_update(const Context& context, const core::UpdateJob& input) {
+  TRY(check_limits(context, input));
+  return check_pool(context, input);
+}
+
 Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Job>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) { *list = jobs_in_order(core); });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  if (!caller.grants.visible()) return std::move(*list);
   std::vector<std::string> ids;
   for (const v1::Job& job : *list) ids.push_back(job.entity_id());
-  TRY_ASSIGN(const auto workspaces, db::workspaces_of(context_.pool, db::Placed::kExperiment, ids));
-  std::vector<v1::Job> seen_jobs;
+  TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kExperiment, ids, context_.pool));
+  std::vector<v1::Job> shown;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer) seen_jobs.push_back(std::move((*list)[i]));
+    if (visible[i]) shown.push_back(std::move((*list)[i]));
   }
-  return seen_jobs;
+  return shown;
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
                                               v1::GetJobsResponse* response) {
-  return unary(context_, call, request, "/det.v1.JobService/GetJobs", [this, request, response](const Caller& caller) -> Status {
+  auto body = [this, request, response](const Caller& caller) -> Status {
     TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
     if (!request->resource_pool().empty()) {
       std::erase_if(all, [&](const v1::Job& job) { return job.resource_pool() != request->resource_pool(); });
@@ -174,7 +207,8 @@ grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call,
     }
     to_pagination(page, window, response->mutable_pagination());
     return {};
-  });
+  };
+  return unary(context_, call, request, "/det.v1.JobService/GetJobs", body);
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobQueueStats(grpc::CallbackServerContext* call,
@@ -206,7 +240,7 @@ grpc::ServerUnaryReactor* JobService::GetJobQueueStats(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* JobService::UpdateJobQueue(grpc::CallbackServerContext* call,
                                                      const v1::UpdateJobQueueRequest* request,
                                                      v1::UpdateJobQueueResponse*) {
-  return unary(context_, call, request, "/det.v1.JobService/UpdateJobQueue", [this, request](const Caller& caller) -> Status {
+  auto body = [this, request](const Caller& caller) -> Status {
     TRY_ASSIGN(const auto known, experiments_of(context_));
     std::vector<core::UpdateJob> inputs;
     for (const v1::QueueControl& control : request->updates()) {
@@ -217,11 +251,12 @@ grpc::ServerUnaryReactor* JobService::UpdateJobQueue(grpc::CallbackServerContext
         TRY(authorize(caller, Action::kView, Target::kExperiment, {std::to_string(input.beside->anchor.value)},
                       context_.pool));
       }
-      TRY(check_pool(context_, inputs.back()));
+      TRY(check_job_update(context_, input));
     }
     for (core::UpdateJob& input : inputs) TRY(context_.loop.ask(std::move(input)));
     return {};
-  });
+  };
+  return unary(context_, call, request, "/det.v1.JobService/UpdateJobQueue", body);
 }
 
 }  // namespace det::api

@@ -6,6 +6,10 @@
 
 namespace det::api {
 
+/// What the core cannot know: do the config policies allow the change, is the pool there and large enough?
+/// kInvalidArgument.
+Status check_job_update(const Context& context, const core::UpdateJob& input);
+
 class JobService final : public v1::JobService::CallbackService {
  public:
   explicit JobService(const Context& context) : context_(context) {}

@@ -4,64 +4,126 @@
 #include "base/text.h"
 #include "master/api/convert.h"
 #include "master/api/secrets.h"
-#include "master/db/queries_config.h"
-#include "master/expconf/policies.h"
+#include "master/db/queries_workspace.h"
 
 namespace det::api {
 namespace {
 
-Status check_workload(const std::string& type) {
-  if (to_upper(type) == kExperimentWorkload) return {};
-  return fail(Code::kInvalidArgument, "workload type must be EXPERIMENT, got \"" + make_utf8(type) +
+/// The one kind of workload there is, as the database and the API call it.
+constexpr const char* kExperimentWorkload = "EXPERIMENT";
+
+Result<db::PolicyKey> key_of(const std::string& workload, std::optional<std::int64_t> workspace = std::nullopt) {
+  if (to_upper(workload) == kExperimentWorkload) return db::PolicyKey{kExperimentWorkload, workspace};
+  return fail(Code::kInvalidArgument, "workload type must be EXPERIMENT, got \"" + make_utf8(workload) +
                                           "\"; this release has no other workloads");
 }
 
 }  // namespace
 
+Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, std::optional<std::int64_t> workspace) {
+  std::vector<expconf::Document> documents;
+  TRY_ASSIGN(std::string text, db::get_config_policies(pool, {kExperimentWorkload, std::nullopt}));
+  if (!text.empty()) documents.push_back({"config policy", std::move(text)});
+  if (!workspace) return documents;
+  TRY_ASSIGN(text, db::get_config_policies(pool, {kExperimentWorkload, workspace}));
+  if (text.empty()) return documents;
+  TRY_ASSIGN(const auto row, db::get_workspace(pool, *workspace));
+  documents.push_back({"config policy of workspace \"" + row.name + "\"", std::move(text)});
+  return documents;
+}
+
+Result<expconf::Policies> limits_of(db::Pool& pool, std::optional<std::int64_t> workspace) {
+  TRY_ASSIGN(const auto documents, policies_of(pool, workspace));
+  expconf::Policies limits;
+  for (const expconf::Document& each : documents) {
+    TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(each.text, each.name));
+    expconf::tighten(limits, policies);
+  }
+  return limits;
+}
+
+Status ConfigPolicyService::get(const db::PolicyKey& key, v1::GetConfigPoliciesResponse* response) const {
+  TRY_ASSIGN(const std::string text, db::get_config_policies(context_.pool, key));
+  const std::string shown = masked_policies(text);
+  yaml_to_struct(shown, response->mutable_config_policies());
+  response->set_text(shown);
+  return {};
+}
+
+Status ConfigPolicyService::put(const db::PolicyKey& key, const std::string& text, const std::string& file_name,
+                                const Caller& caller, v1::PutConfigPoliciesResponse* response) const {
+  const std::string file = file_name.empty() ? "config policy" : make_utf8(file_name.substr(0, 256));
+  TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(text, file));
+  TRY(db::set_config_policies(context_.pool, key, text, caller.user.id));
+  log::info("config policies set", {{"user", caller.user.name}, {"workspace", key.workspace.value_or(0)}});
+  for (const Problem& warning : policies.warnings) response->add_warnings(make_utf8(to_string(warning)));
+  yaml_to_struct(masked_policies(text), response->mutable_config_policies());
+  return {};
+}
+
+Status ConfigPolicyService::remove(const db::PolicyKey& key, const Caller& caller) const {
+  TRY(db::delete_config_policies(context_.pool, key));
+  log::info("config policies deleted", {{"user", caller.user.name}, {"workspace", key.workspace.value_or(0)}});
+  return {};
+}
+
 grpc::ServerUnaryReactor* ConfigPolicyService::GetGlobalConfigPolicies(
     grpc::CallbackServerContext* call, const v1::GetGlobalConfigPoliciesRequest* request,
-    v1::GetGlobalConfigPoliciesResponse* response) {
+    v1::GetConfigPoliciesResponse* response) {
   return unary(context_, call, request, "/det.v1.ConfigPolicyService/GetGlobalConfigPolicies",
                [this, request, response](const Caller&) -> Status {
-                 TRY(check_workload(request->workload_type()));
-                 TRY_ASSIGN(const std::string text,
-                            db::get_config_policies(context_.pool, kExperimentWorkload));
-                 const std::string shown = masked_policies(text);
-                 yaml_to_struct(shown, response->mutable_config_policies());
-                 response->set_text(shown);
-                 return {};
+                 TRY_ASSIGN(const auto key, key_of(request->workload_type()));
+                 return get(key, response);
                });
 }
 
 grpc::ServerUnaryReactor* ConfigPolicyService::PutGlobalConfigPolicies(
     grpc::CallbackServerContext* call, const v1::PutGlobalConfigPoliciesRequest* request,
-    v1::PutGlobalConfigPoliciesResponse* response) {
+    v1::PutConfigPoliciesResponse* response) {
   return unary(context_, call, request, "/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
                [this, request, response](const Caller& caller) -> Status {
-                 TRY(check_workload(request->workload_type()));
-                 const std::string& text = request->config_policies();
-                 const std::string file = request->file_name().empty()
-                                              ? "config policy"
-                                              : make_utf8(request->file_name().substr(0, 256));
-                 TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(text, file));
-                 TRY(db::set_config_policies(context_.pool, kExperimentWorkload, text, caller.user.id));
-                 log::info("config policies set", {{"user", caller.user.name}});
-                 for (const Problem& warning : policies.warnings)
-                   response->add_warnings(make_utf8(to_string(warning)));
-                 yaml_to_struct(masked_policies(text), response->mutable_config_policies());
-                 return {};
+                 TRY_ASSIGN(const auto key, key_of(request->workload_type()));
+                 return put(key, request->config_policies(), request->file_name(), caller, response);
                });
 }
 
 grpc::ServerUnaryReactor* ConfigPolicyService::DeleteGlobalConfigPolicies(
     grpc::CallbackServerContext* call, const v1::DeleteGlobalConfigPoliciesRequest* request,
-    v1::DeleteGlobalConfigPoliciesResponse*) {
+    v1::DeleteConfigPoliciesResponse*) {
   return unary(context_, call, request, "/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
                [this, request](const Caller& caller) -> Status {
-                 TRY(check_workload(request->workload_type()));
-                 TRY(db::delete_config_policies(context_.pool, kExperimentWorkload));
-                 log::info("config policies deleted", {{"user", caller.user.name}});
-                 return {};
+                 TRY_ASSIGN(const auto key, key_of(request->workload_type()));
+                 return remove(key, caller);
+               });
+}
+
+grpc::ServerUnaryReactor* ConfigPolicyService::GetWorkspaceConfigPolicies(
+    grpc::CallbackServerContext* call, const v1::GetWorkspaceConfigPoliciesRequest* request,
+    v1::GetConfigPoliciesResponse* response) {
+  return unary(context_, call, request, "/det.v1.ConfigPolicyService/GetWorkspaceConfigPolicies",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const auto key, key_of(request->workload_type(), request->workspace_id()));
+                 return get(key, response);
+               });
+}
+
+grpc::ServerUnaryReactor* ConfigPolicyService::PutWorkspaceConfigPolicies(
+    grpc::CallbackServerContext* call, const v1::PutWorkspaceConfigPoliciesRequest* request,
+    v1::PutConfigPoliciesResponse* response) {
+  return unary(context_, call, request, "/det.v1.ConfigPolicyService/PutWorkspaceConfigPolicies",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(const auto key, key_of(request->workload_type(), request->workspace_id()));
+                 return put(key, request->config_policies(), request->file_name(), caller, response);
+               });
+}
+
+grpc::ServerUnaryReactor* ConfigPolicyService::DeleteWorkspaceConfigPolicies(
+    grpc::CallbackServerContext* call, const v1::DeleteWorkspaceConfigPoliciesRequest* request,
+    v1::DeleteConfigPoliciesResponse*) {
+  return unary(context_, call, request, "/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
+               [this, request](const Caller& caller) -> Status {
+                 TRY_ASSIGN(const auto key, key_of(request->workload_type(), request->workspace_id()));
+                 return remove(key, caller);
                });
 }
 

@@ -1,28 +1,49 @@
-// Owns ConfigPolicyService: what the admin fixes in new experiments, and how far users may go.
+// Owns ConfigPolicyService: what admins fix in new experiments, and how far users may go; and which policies bind an
+// experiment.
 #pragma once
+
+#include <vector>
 
 #include "det/v1/policy.grpc.pb.h"
 #include "master/api/unary.h"
+#include "master/db/queries_config.h"
+#include "master/expconf/parse.h"
+#include "master/expconf/policies.h"
 
 namespace det::api {
 
-/// The one kind of workload there is, as the database and the API call it.
-inline constexpr const char* kExperimentWorkload = "EXPERIMENT";
+/// The policies of experiments: the cluster's, then the workspace's when one is given; those that are set.
+Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, std::optional<std::int64_t> workspace);
+/// The strictest limits of those policies.
+Result<expconf::Policies> limits_of(db::Pool& pool, std::optional<std::int64_t> workspace);
 
 class ConfigPolicyService final : public v1::ConfigPolicyService::CallbackService {
  public:
   explicit ConfigPolicyService(const Context& context) : context_(context) {}
   grpc::ServerUnaryReactor* GetGlobalConfigPolicies(grpc::CallbackServerContext* call,
                                                     const v1::GetGlobalConfigPoliciesRequest* request,
-                                                    v1::GetGlobalConfigPoliciesResponse* response) override;
+                                                    v1::GetConfigPoliciesResponse* response) override;
   grpc::ServerUnaryReactor* PutGlobalConfigPolicies(grpc::CallbackServerContext* call,
                                                     const v1::PutGlobalConfigPoliciesRequest* request,
-                                                    v1::PutGlobalConfigPoliciesResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteGlobalConfigPolicies(
-      grpc::CallbackServerContext* call, const v1::DeleteGlobalConfigPoliciesRequest* request,
-      v1::DeleteGlobalConfigPoliciesResponse* response) override;
+                                                    v1::PutConfigPoliciesResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteGlobalConfigPolicies(grpc::CallbackServerContext* call,
+                                                       const v1::DeleteGlobalConfigPoliciesRequest* request,
+                                                       v1::DeleteConfigPoliciesResponse* response) override;
+  grpc::ServerUnaryReactor* GetWorkspaceConfigPolicies(grpc::CallbackServerContext* call,
+                                                       const v1::GetWorkspaceConfigPoliciesRequest* request,
+                                                       v1::GetConfigPoliciesResponse* response) override;
+  grpc::ServerUnaryReactor* PutWorkspaceConfigPolicies(grpc::CallbackServerContext* call,
+                                                       const v1::PutWorkspaceConfigPoliciesRequest* request,
+                                                       v1::PutConfigPoliciesResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteWorkspaceConfigPolicies(grpc::CallbackServerContext* call,
+                                                          const v1::DeleteWorkspaceConfigPoliciesRequest* request,
+                                                          v1::DeleteConfigPoliciesResponse* response) override;
 
  private:
+  Status get(const db::PolicyKey& key, v1::GetConfigPoliciesResponse* response) const;
+  Status put(const db::PolicyKey& key, const std::string& text, const std::string& file_name, const Caller& caller,
+             v1::PutConfigPoliciesResponse* response) const;
+  Status remove(const db::PolicyKey& key, const Caller& caller) const;
   const Context& context_;
 };
 

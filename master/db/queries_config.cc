@@ -62,22 +62,26 @@ Status delete_template(Pool& pool, const std::string& name) {
   return {};
 }
 
-Result<std::string> get_config_policies(Pool& pool, const std::string& workload) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT text FROM config_policies WHERE workload = $1", workload));
+Result<std::string> get_config_policies(Pool& pool, const PolicyKey& key) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT text FROM config_policies WHERE workload = $1"
+                                         " AND workspace_id IS NOT DISTINCT FROM $2",
+                                         key.workload, key.workspace));
   if (rows.empty()) return std::string();
   return rows[0].next<std::string>();
 }
 
-Status set_config_policies(Pool& pool, const std::string& workload, const std::string& text, UserId by) {
+Status set_config_policies(Pool& pool, const PolicyKey& key, const std::string& text, UserId by) {
   TRY(pool.query(
-      "INSERT INTO config_policies (workload, text, set_by) VALUES ($1, $2, $3) ON CONFLICT (workload)"
+      "INSERT INTO config_policies (workload, workspace_id, text, set_by) VALUES ($1, $2, $3, $4)"
+      " ON CONFLICT (workload, coalesce(workspace_id, 0))"
       " DO UPDATE SET text = excluded.text, set_by = excluded.set_by, changed = now()",
-      workload, text, by));
+      key.workload, key.workspace, text, by));
   return {};
 }
 
-Status delete_config_policies(Pool& pool, const std::string& workload) {
-  TRY(pool.query("DELETE FROM config_policies WHERE workload = $1", workload));
+Status delete_config_policies(Pool& pool, const PolicyKey& key) {
+  TRY(pool.query("DELETE FROM config_policies WHERE workload = $1 AND workspace_id IS NOT DISTINCT FROM $2",
+                 key.workload, key.workspace));
   return {};
 }
 

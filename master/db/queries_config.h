@@ -25,11 +25,16 @@ Status set_template(Pool& pool, const TemplateRow& row, bool replace);
 /// kNotFound.
 Status delete_template(Pool& pool, const std::string& name);
 
-/// "" when there is none. `workload` is "EXPERIMENT".
-Result<std::string> get_config_policies(Pool& pool, const std::string& workload);
+/// Whose policies: a workspace's, or the whole cluster's; `workload` is "EXPERIMENT".
+struct PolicyKey {
+  std::string workload;
+  std::optional<std::int64_t> workspace;
+};
+/// "" when there are none.
+Result<std::string> get_config_policies(Pool& pool, const PolicyKey& key);
 /// Repeats safely.
-Status set_config_policies(Pool& pool, const std::string& workload, const std::string& text, UserId by);
+Status set_config_policies(Pool& pool, const PolicyKey& key, const std::string& text, UserId by);
 /// Repeats safely.
-Status delete_config_policies(Pool& pool, const std::string& workload);
+Status delete_config_policies(Pool& pool, const PolicyKey& key);
 
 }  // namespace det::db

@@ -299,10 +299,13 @@ CREATE TABLE templates (
     workspace_id bigint NOT NULL DEFAULT 1 REFERENCES workspaces
 );
 
--- What the admin fixes and limits, a row for each kind of workload, as YAML. Written by queries_config.
+-- What the admin (or a workspace's) fixes and limits, a row for each kind of workload, as YAML. Written by
+-- queries_config.
 CREATE TABLE config_policies (
-    workload text PRIMARY KEY,
-    text     text NOT NULL,
-    set_by   bigint NOT NULL REFERENCES users,
-    changed  timestamptz NOT NULL DEFAULT now()
+    workload     text NOT NULL,
+    text         text NOT NULL,
+    set_by       bigint NOT NULL REFERENCES users,
+    changed      timestamptz NOT NULL DEFAULT now(),
+    workspace_id bigint REFERENCES workspaces ON DELETE CASCADE -- of the whole cluster when null
 );
+CREATE UNIQUE INDEX config_policies_key ON config_policies (workload, coalesce(workspace_id, 0));

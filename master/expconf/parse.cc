@@ -1,5 +1,7 @@
 #include "master/expconf/parse.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "master/expconf/layers.h"
 #include "master/expconf/node.h"
@@ -15,8 +17,8 @@ constexpr int kUser = 0;
 struct Stack {
   std::vector<std::string> names;
   std::vector<YamlNode> layers;
-  Policies policies;
-  std::optional<int> policy_source;
+  Policies policies;                ///< their limits; invariants are layers
+  std::vector<int> policy_sources;
   std::vector<int> users{kUser};  ///< sources that users write
 
   int add_name(std::string name) {
@@ -44,10 +46,11 @@ tl::unexpected<Error> not_a_map(const YamlNode& root, const std::string& file) {
 Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& defaults) {
   Stack stack;
   stack.add_name(file);
-  if (defaults.policies) {
-    TRY_ASSIGN(stack.policies, read_policies(defaults.policies->text, defaults.policies->name));
-    stack.policy_source = static_cast<int>(stack.names.size());
-    stack.add(defaults.policies->name, stack.policies.invariants);
+  for (const Document& each : defaults.policies) {
+    TRY_ASSIGN(Policies policies, read_policies(each.text, each.name));
+    tighten(stack.policies, policies);
+    stack.policy_sources.push_back(static_cast<int>(stack.names.size()));
+    stack.add(each.name, std::move(policies.invariants));
   }
   stack.layers.push_back(std::move(user));
   if (defaults.template_) {
@@ -66,8 +69,9 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
 
 /// What the layers say against each other.
 void tell_overruled(Reader& reader, const Stack& stack, const Merged& merged) {
+  const std::vector<int>& policies = stack.policy_sources;
   for (const Overruled& each : merged.overruled) {
-    if (each.low.source == kUser && each.high.source == stack.policy_source)
+    if (each.low.source == kUser && std::find(policies.begin(), policies.end(), each.high.source) != policies.end())
       reader.warn(each.low, each.path, "E-CFG-SECURITY",
                   "is not heeded: " + reader.place_of(each.high) + " sets it for every experiment");
   }
@@ -105,6 +109,19 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
   tell_overruled(reader, stack, merged);
   apply_limits(resolved, merged.tree, stack.policies);
   return Parsed{load(std::move(resolved)), reader.take_warnings()};
+}
+
+Placement placement(std::string_view yaml, const std::string& file, const Defaults& defaults) {
+  auto user = parse_yaml(yaml, file);
+  if (!user || !user->is_map()) return {};
+  const auto stack = stack_of(std::move(*user), file, defaults);
+  if (!stack) return {};
+  const Merged merged = merge(stack->layers);
+  const auto text = [&](const char* name) {
+    const YamlNode* node = merged.tree.find(name);
+    return node != nullptr && node->kind == YamlNode::Kind::kString ? node->text : std::string();
+  };
+  return {.workspace = text("workspace"), .project = text("project")};
 }
 
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved) {

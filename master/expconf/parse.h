@@ -22,16 +22,16 @@ struct Document {
   std::string text;  ///< YAML
 };
 
-/// What is said beside the user's file. Merge order (determined-0.38 §1.1), highest first: the policies'
-/// invariants, the user's file with its overrides, the template, task_container_defaults, checkpoint_storage,
-/// the defaults of the fields.
+/// What is said beside the user's file. Merge order (determined-0.38 §1.1), highest first: the invariants of the
+/// policies in their order, the user's file with its overrides, the template, task_container_defaults,
+/// checkpoint_storage, the defaults of the fields. Of several policies' limits the strictest holds.
 struct Defaults {
   nlohmann::ordered_json checkpoint_storage;  ///< the master's `checkpoint_storage`; null: none configured
   nlohmann::ordered_json
       task_container_defaults;        ///< the master's, as read_task_defaults() gives them; null: none
   std::uint32_t experiment_seed = 0;  ///< used when the user gives none
   std::string name;                   ///< likewise
-  std::optional<Document> policies;   ///< the admin's config policies
+  std::vector<Document> policies;     ///< config policies: the cluster's, then the workspace's
   std::optional<Document> template_;
 };
 
@@ -49,6 +49,14 @@ struct Parsed {
 /// `cluster`, also what does not fit it.
 Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defaults& defaults,
                      const std::vector<Override>& overrides = {}, const ClusterFacts* cluster = nullptr);
+/// Where a configuration wants its experiment to be.
+struct Placement {
+  std::string workspace, project;
+};
+/// Read from the same layers as parse(), before policies of the workspace can be known. Empty where nothing is said,
+/// or nothing can be read: parse() says why.
+Placement placement(std::string_view yaml, const std::string& file, const Defaults& defaults);
+
 /// Reads ExperimentConfig::resolved back (from the store). Fields that go together badly are no failure: what ran
 /// once is not kept from running on by a check that was added since.
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);

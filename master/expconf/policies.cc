@@ -1,5 +1,7 @@
 #include "master/expconf/policies.h"
 
+#include <functional>
+
 #include "master/expconf/node.h"
 #include "master/expconf/sections.h"
 
@@ -47,6 +49,15 @@ Result<Policies> read_policies(std::string_view yaml, const std::string& file) {
   if (!reader.ok()) return fail(reader.take_problems());
   policies.warnings = reader.take_warnings();
   return policies;
+}
+
+void tighten(Policies& policies, const Policies& others) {
+  const auto stricter = [](const std::optional<Limit>& other, const std::optional<Limit>& own, auto less) {
+    return other && (!own || less(other->value, own->value));
+  };
+  if (stricter(others.max_slots, policies.max_slots, std::less<>())) policies.max_slots = others.max_slots;
+  if (stricter(others.priority_limit, policies.priority_limit, std::greater<>()))
+    policies.priority_limit = others.priority_limit;
 }
 
 void check_limits(Reader& reader, const YamlNode& root, const Policies& policies) {

@@ -29,4 +29,7 @@ struct Policies {
 /// constraint itself.
 Result<Policies> read_policies(std::string_view yaml, const std::string& file);
 
+/// Takes over the limits of `others` that are stricter than its own.
+void tighten(Policies& policies, const Policies& others);
+
 }  // namespace det::expconf

@@ -180,19 +180,19 @@ struct Templates : v1::TemplateService::Service {
 struct Policies : v1::ConfigPolicyService::Service {
   explicit Policies(World& w) : world(w) {}
   Status GetGlobalConfigPolicies(ServerContext* context, const v1::GetGlobalConfigPoliciesRequest*,
-                                 v1::GetGlobalConfigPoliciesResponse* response) override {
+                                 v1::GetConfigPoliciesResponse* response) override {
     NEEDS_TOKEN(context);
     response->set_text(world.policies);
     return Status::OK;
   }
   Status PutGlobalConfigPolicies(ServerContext* context, const v1::PutGlobalConfigPoliciesRequest* request,
-                                 v1::PutGlobalConfigPoliciesResponse*) override {
+                                 v1::PutConfigPoliciesResponse*) override {
     NEEDS_TOKEN(context);
     world.policies = request->config_policies();
     return Status::OK;
   }
   Status DeleteGlobalConfigPolicies(ServerContext* context, const v1::DeleteGlobalConfigPoliciesRequest*,
-                                    v1::DeleteGlobalConfigPoliciesResponse*) override {
+                                    v1::DeleteConfigPoliciesResponse*) override {
     NEEDS_TOKEN(context);
     world.policies.clear();
     return Status::OK;

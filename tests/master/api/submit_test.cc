@@ -4,9 +4,11 @@
 
 #include "det/status.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/job.grpc.pb.h"
 #include "det/v1/policy.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
 #include "master/db/accounts.h"
+#include "master/db/queries_workspace.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 
@@ -84,7 +86,7 @@ struct Desk {
     v1::PutGlobalConfigPoliciesRequest request;
     request.set_workload_type("experiment");
     request.set_config_policies(text);
-    v1::PutGlobalConfigPoliciesResponse response;
+    v1::PutConfigPoliciesResponse response;
     return call(&v1::ConfigPolicyService::Stub::PutGlobalConfigPolicies, request, &response);
   }
   std::int64_t stored() { return database.number("SELECT count(*) FROM model_definitions"); }
@@ -186,10 +188,80 @@ TEST_CASE("policies are the admin's to set, and bind everybody") {
 
   v1::DeleteGlobalConfigPoliciesRequest gone;
   gone.set_workload_type("EXPERIMENT");
-  v1::DeleteGlobalConfigPoliciesResponse nothing;
+  v1::DeleteConfigPoliciesResponse nothing;
   REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::DeleteGlobalConfigPolicies, gone, &nothing).ok());
   CHECK(desk.refused(std::string(kPlain) + "resources: {priority: 300}\n").find("config policy") ==
         std::string::npos);
+}
+
+TEST_CASE("policies of a workspace bind what goes into it, beside the cluster's, which win") {
+  Desk desk;
+  const std::int64_t lab = db::create_workspace(desk.bench.pool, "lab", UserId(1)).value();
+  REQUIRE(db::create_project(desk.bench.pool, lab, "vision", "", UserId(1)));
+  v1::PutWorkspaceConfigPoliciesRequest put;
+  put.set_workspace_id(static_cast<int>(lab));
+  put.set_workload_type("EXPERIMENT");
+  put.set_config_policies("invariant_config: {max_restarts: 2, description: lab's}\nconstraints: {priority_limit: 30}\n");
+  v1::PutConfigPoliciesResponse stored;
+  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::PutWorkspaceConfigPolicies, put, &stored).ok());
+  REQUIRE(desk.set_policies("invariant_config: {max_restarts: 1}\n").ok());
+
+  const std::string inside = std::string(kPlain) + "workspace: lab\nproject: vision\n";
+  v1::CreateExperimentRequest request;
+  request.set_validate_only(true);
+  v1::CreateExperimentResponse response;
+  request.set_config(inside);
+  REQUIRE(desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response).ok());
+  CHECK(response.config().fields().at("max_restarts").number_value() == 1);
+  CHECK(response.config().fields().at("description").string_value() == "lab's");
+  CHECK_THAT(desk.refused(inside + "resources: {priority: 3}\n"),
+             Catch::Contains("priority_limit is set by config policy of workspace \"lab\":2:31"));
+  request.set_config(std::string(kPlain) + "resources: {priority: 3}\n");
+  response.Clear();
+  REQUIRE(desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response).ok());
+  CHECK(response.config().fields().at("description").string_value().empty());
+
+  v1::DeleteWorkspaceConfigPoliciesRequest gone;
+  gone.set_workspace_id(static_cast<int>(lab));
+  gone.set_workload_type("EXPERIMENT");
+  v1::DeleteConfigPoliciesResponse nothing;
+  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::DeleteWorkspaceConfigPolicies, gone, &nothing).ok());
+  v1::GetWorkspaceConfigPoliciesRequest get;
+  get.set_workspace_id(static_cast<int>(lab));
+  get.set_workload_type("EXPERIMENT");
+  v1::GetConfigPoliciesResponse none;
+  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::GetWorkspaceConfigPolicies, get, &none).ok());
+  CHECK(none.text().empty());
+}
+
+TEST_CASE("the queue cannot be used to go past a policy") {
+  Desk desk;
+  v1::CreateExperimentResponse response;
+  (void)desk.create(std::string(kPlain) + "resources: {priority: 42}\n", &response);
+  (void)desk.create(std::string(kPlain) + "resources: {priority: 5}\n", &response);
+  REQUIRE(desk.set_policies("constraints: {priority_limit: 40, resources: {max_slots: 4}}\n").ok());
+  std::vector<std::string> jobs;
+  REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) {
+    for (const auto& [id, experiment] : core.experiments()) jobs.push_back(experiment.job_id);
+  }));
+  REQUIRE(jobs.size() == 2);
+  const auto told = [&](auto change) {
+    v1::UpdateJobQueueRequest request;
+    v1::QueueControl* control = request.add_updates();
+    control->set_job_id(jobs[0]);
+    change(control);
+    v1::UpdateJobQueueResponse nothing;
+    return desk.call(&v1::JobService::Stub::UpdateJobQueue, request, &nothing).error_message();
+  };
+  CHECK_THAT(told([](auto* control) { control->set_priority(39); }),
+             Catch::Contains("priority must be at least 40 (smaller goes first), the limit set by config policy:1:31, not 39"));
+  CHECK_THAT(told([](auto* control) { control->set_max_slots(5); }),
+             Catch::Contains("max_slots must be at most 4, the limit set by config policy:1:58, not 5"));
+  CHECK_THAT(told([](auto* control) { control->set_max_slots(0); }), Catch::Contains("not 0 (no limit)"));
+  CHECK_THAT(told([&](auto* control) { control->set_ahead_of(jobs[1]); }),
+             Catch::Contains("not 5, that of the job it would stand beside"));
+  CHECK(told([](auto* control) { control->set_priority(40); }).empty());
+  CHECK(told([](auto* control) { control->set_max_slots(4); }).empty());
 }
 
 }  // namespace det::api

@@ -26,7 +26,7 @@ struct Case {
   std::string document;  ///< lines that begin with "> " are command line assignments and not in it
   std::vector<std::string> overrides;  ///< of those lines
   std::map<std::string, std::string>
-      layers;  ///< what follows a line "&template", "&policies", "&tasks", "&storage"
+      layers;  ///< what follows a line "&template", "&policies", "&more_policies", "&tasks", "&storage"
   std::vector<std::string> expected;
 
   bool has(const std::string& flag) const {
@@ -87,7 +87,8 @@ inline std::vector<Case> read_cases(const std::string& path) {
       expecting = true;
     } else if (expecting) {
       if (!line.empty()) cases.back().expected.push_back(line);
-    } else if (line == "&template" || line == "&policies" || line == "&tasks" || line == "&storage") {
+    } else if (line == "&template" || line == "&policies" || line == "&more_policies" || line == "&tasks" ||
+               line == "&storage") {
       part = &cases.back().layers[line.substr(1)];
     } else if (line.starts_with("> ")) {
       cases.back().overrides.push_back(line.substr(2));

@@ -92,7 +92,8 @@ Defaults defaults_of(const Case& test) {
     defaults.task_container_defaults = tasks->config;
   }
   if (test.layers.contains("template")) defaults.template_ = Document{"T", layer("template")};
-  if (test.layers.contains("policies")) defaults.policies = Document{"P", layer("policies")};
+  if (test.layers.contains("policies")) defaults.policies.push_back({"P", layer("policies")});
+  if (test.layers.contains("more_policies")) defaults.policies.push_back({"W", layer("more_policies")});
   return defaults;
 }
 
