@@ -93,8 +93,9 @@ class Supervisor {
       if (fds[0].revents != 0) take_signals();
     }
     reap();
-    // With the main process the allocation ends: nothing else may go on. New ones may be born while we kill.
-    if (exit_ || (kill_at_ && mono_now() >= *kill_at_)) kill_all();
+    // With the main process the allocation ends: nothing else may go on. New ones may be born while we kill. Orphans
+    // become our children, so when none is left there is nobody to look for.
+    if (children_left_ && (exit_ || (kill_at_ && mono_now() >= *kill_at_))) kill_all();
   }
 
   int wait_ms() const {

@@ -87,8 +87,15 @@ std::vector<Json> from_bytes(const std::vector<std::string>& all) {
 
 RankInfo rank_info_from_environment() {
   RankInfo info;
-  if (Variables::text("WORLD_SIZE") == nullptr) return info;
   Variables variables;
+  if (Variables::text("WORLD_SIZE") == nullptr) {
+    // On each agent it would be the whole trial, and they would take the run from one another.
+    const int nodes = variables.number("DET_NUM_NODES", 1, kMostRanks, true).value_or(1);
+    if (nodes == 1) return info;
+    throw std::invalid_argument("this trial's slots are on " + std::to_string(nodes) +
+                                " agents, and nothing has started a process for each slot; put det-launch before the "
+                                "program in `entrypoint`, or set resources.is_single_node: true");
+  }
   const auto size = variables.number("WORLD_SIZE", 1, kMostRanks);
   info.size = size.value_or(1);
   info.rank = variables.number("RANK", 0, size ? info.size - 1 : kMostRanks).value_or(0);

@@ -174,7 +174,7 @@ const std::vector<Kind>& kinds() {
         defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard",
                   "how many brackets there are: aggressive has one, which stops most; conservative has one "
                   "that stops none"),
-        defaulted("max_rungs", whole(1, 100), 5, "the most rungs of a bracket"),
+        defaulted("max_rungs", whole(1, 100), 5, "the most rungs of a bracket; unless given, fewer where fewer fit"),
         defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array(),
                   "the rungs of each bracket; empty: by mode"),
         rung_policy, sampler},

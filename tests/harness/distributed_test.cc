@@ -61,7 +61,7 @@ class Environment {
   explicit Environment(const std::map<std::string, std::string>& changes) {
     for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
                              "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID",
-                             "DET_LAUNCH_TOKEN"}) {
+                             "DET_LAUNCH_TOKEN", "DET_NUM_NODES"}) {
       const char* value = std::getenv(name);
       if (value != nullptr) before_[name] = value;
       ::unsetenv(name);
@@ -323,6 +323,15 @@ TEST_CASE("no WORLD_SIZE is one process, and so is a world of one") {
   DistributedContext context(info);
   CHECK(text(context.allgather(3)) == "[3]");
   CHECK(context.is_chief());
+}
+
+TEST_CASE("a program without a launcher does not begin where the trial's slots are on several agents") {
+  const Environment environment(std::map<std::string, std::string>{{"DET_NUM_NODES", "2"}});
+  CHECK_THROWS_WITH(rank_info_from_environment(),
+                    Catch::Contains("slots are on 2 agents") && Catch::Contains("det-launch") &&
+                        Catch::Contains("resources.is_single_node: true"));
+  const Environment alone(std::map<std::string, std::string>{{"DET_NUM_NODES", "1"}});
+  CHECK(rank_info_from_environment().size == 1);
 }
 
 TEST_CASE("all that is wrong with the environment comes in one message") {

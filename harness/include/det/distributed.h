@@ -22,7 +22,8 @@ struct RankInfo {
 };
 
 /// From RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as
-/// torchrun and det-launch set them; one process when there is no WORLD_SIZE. Where torchrun itself listens on
+/// torchrun and det-launch set them; one process when there is no WORLD_SIZE (an error on a cluster where the trial's
+/// slots are on several agents, DET_NUM_NODES: each would train the whole). Where torchrun itself listens on
 /// MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True), chief_port is the next one. Throws std::invalid_argument with every
 /// variable that is missing or does not fit the others.
 RankInfo rank_info_from_environment();

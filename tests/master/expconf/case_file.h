@@ -1,6 +1,7 @@
 // Owns the form of a .case file: "### [flags] title", the document, "---", the expectations.
 #pragma once
 
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -12,6 +13,11 @@
 #include "base/text.h"
 
 namespace det::expconf::test {
+
+/// The processor time of this program: what a check of time must go by on a machine that others use too.
+inline Duration cpu_now() {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(double(std::clock()) / CLOCKS_PER_SEC));
+}
 
 /// The longest that reading any document may take. Instrumented code is not what users wait for.
 #ifdef DET_SANITIZED
