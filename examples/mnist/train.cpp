@@ -1,11 +1,11 @@
-// The same trial as a program of its own: with and without a cluster.
+// The same trial as a program of its own: with and without a cluster. `mnist_train [CONFIGURATION.yaml]`.
 #include "model_def.cpp"
 
-int main() {
+int main(int argc, char** argv) {
   return det::run(
       [](det::TrialContext& context) {
         MNistTrial trial(context);
-        det::Trainer(trial, context).fit({.max_length = det::Epochs(1), .checkpoint_period = det::Batches(500)});
+        det::Trainer(trial, context).fit(det::fit_options(context.get_experiment_config()));
       },
-      {.config_file = "const.yaml"});
+      {.config_file = argc > 1 ? argv[1] : "const.yaml"});
 }

@@ -2,31 +2,38 @@
 
 #include <bit>
 
-// Compiled for several instruction sets, of which the machine's best is taken when the library is loaded; without fused
-// multiply-add, which would round differently. The build adds -fno-math-errno, without which square roots are no
+// Compiled for several instruction sets, of which the machine's best is taken when the library is loaded; without the
+// compiler's own fused multiply-add, which would round differently from one to the other. The build adds -fno-math-errno, without which square roots are no
 // vectors (GCC 12 ignores it as an attribute).
 #if defined(__x86_64__) && !defined(__clang__)
 #define DET_EVERY_MACHINE \
   __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3", "fp-contract=off")))
+#define DET_EVERY_MACHINE_FMA \
+  __attribute__((target_clones("avx512f", "arch=haswell", "default"), optimize("O3", "fp-contract=off")))
 #else
 #define DET_EVERY_MACHINE
+#define DET_EVERY_MACHINE_FMA
 #endif
 
 namespace det::kernels {
 
-DET_EVERY_MACHINE void sgd(const Sgd& how, float* __restrict p, const float* __restrict g, std::size_t count) {
-  const float lr = how.lr, weight_decay = how.weight_decay;
-  for (std::size_t i = 0; i < count; ++i) p[i] -= lr * (g[i] + weight_decay * p[i]);
+// As torch.optim.SGD rounds: its add_(x, alpha) is one fused multiply-add, its mul_ a multiplication. On any machine, by
+// software where there is no such instruction.
+DET_EVERY_MACHINE_FMA void sgd(const Sgd& how, float* __restrict p, const float* __restrict g, std::size_t count) {
+  const float minus_lr = -how.lr, weight_decay = how.weight_decay;
+  for (std::size_t i = 0; i < count; ++i) {
+    p[i] = __builtin_fmaf(minus_lr, __builtin_fmaf(weight_decay, p[i], g[i]), p[i]);
+  }
 }
 
-DET_EVERY_MACHINE void sgd_momentum(const Sgd& how, bool first, float* __restrict p, const float* __restrict g,
+DET_EVERY_MACHINE_FMA void sgd_momentum(const Sgd& how, bool first, float* __restrict p, const float* __restrict g,
                                     float* __restrict buffer, std::size_t count) {
   const auto [lr, momentum, keep, weight_decay, nesterov] = how;
   for (std::size_t i = 0; i < count; ++i) {
-    const float d = g[i] + weight_decay * p[i];
-    const float b = first ? d : momentum * buffer[i] + keep * d;
+    const float d = __builtin_fmaf(weight_decay, p[i], g[i]);
+    const float b = first ? d : __builtin_fmaf(keep, d, momentum * buffer[i]);
     buffer[i] = b;
-    p[i] -= lr * (nesterov ? d + momentum * b : b);
+    p[i] = __builtin_fmaf(-lr, nesterov ? __builtin_fmaf(momentum, b, d) : b, p[i]);
   }
 }
 

@@ -5,6 +5,7 @@
 #   precision   a training step in bf16 beside fp32
 #   loader      the MNIST loader beside a loop by hand and torch::data; image folders on one and two workers
 #   ddp         two processes beside two that do not exchange; all-reduce over shared memory beside Gloo
+#   exact       a step of `reproducibility: exact` beside one of `fast`, on one process and on two
 #   checkpoint  what saving stops training for, beside torch::save; how fast it is durable, beside fio
 #   searcher    a million trials: time, decision, memory; how soon a good point is found; tpe beside random
 #   scheduler   an event in a pool of 100 slots beside one of 10,000 with 100,000 requests waiting, and a naive pass
@@ -14,7 +15,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 names=("$@")
-[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler search mnist_search latency)
+[ $# -gt 0 ] || names=(trainer precision loader ddp exact checkpoint searcher scheduler search mnist_search latency)
 cmake --preset bench >&2
 # Folders of JPEG files for the loader, where they are at hand.
 images=
@@ -29,7 +30,7 @@ fi
 status=0
 for name in "${names[@]}"; do
   case "$name" in
-    trainer|precision) targets=(bench_train_segments) command=(python3 tests/bench/segments.py build/bench "$name") ;;
+    trainer|precision|exact) targets=(bench_train_segments) command=(python3 tests/bench/segments.py build/bench "$name") ;;
     ddp) targets=(bench_train_segments bench_all_reduce) command=(python3 tests/bench/segments.py build/bench ddp) ;;
     loader) targets=(bench_loader) command=(build/bench/bench/bench_loader ${images:+"$images"}) ;;
     checkpoint) targets=(bench_checkpoint) command=(build/bench/bench/bench_checkpoint) ;;
@@ -38,7 +39,7 @@ for name in "${names[@]}"; do
     search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     mnist_search) targets=(programs) command=(python3 tests/bench/mnist_search.py build/bench) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
-    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, search, mnist_search, latency)" >&2; exit 2 ;;
+    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, exact, checkpoint, searcher, scheduler, search, mnist_search, latency)" >&2; exit 2 ;;
   esac
   cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do

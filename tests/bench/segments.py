@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs programs that train in segments by turns, and prints the median of the ratios of their turns.
 
-segments.py BUILD_DIR trainer|precision|ddp     see run.sh
+segments.py BUILD_DIR trainer|precision|ddp|exact     see run.sh
 """
 import os
 import socket
@@ -108,6 +108,14 @@ def ddp(program):
     all_reduce(program)
 
 
+def exact(program):
+    """What the same bits on any number of processes cost: four shards a batch, a fixed tree of sums."""
+    for ranks, bound in ((1, 1.5), (2, 1.5)):
+        ratios = medians({"fast": Program([program, "shm" if ranks > 1 else "trainer", "cnn"], ranks=ranks),
+                          "exact": Program([program, "exact", "cnn"], ranks=ranks)}, 11)
+        figure(f"exact_over_fast_{ranks}", ratios["exact"], bound)
+
+
 def all_reduce(program):
     """Two ranks that print their figures themselves."""
     port = str(free_port())
@@ -127,4 +135,4 @@ def gpu(program):
 
 
 if __name__ == "__main__":
-    {"trainer": trainer, "precision": precision, "ddp": ddp, "gpu": gpu}[sys.argv[2]](os.path.join(sys.argv[1], "bench", "bench_train_segments"))
+    {"trainer": trainer, "precision": precision, "ddp": ddp, "exact": exact, "gpu": gpu}[sys.argv[2]](os.path.join(sys.argv[1], "bench", "bench_train_segments"))

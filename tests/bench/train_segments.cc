@@ -3,6 +3,7 @@
 //   bench_train_segments bare MODEL       the loop by hand, as anybody writes it on LibTorch
 //   bench_train_segments trainer MODEL    det::Trainer, with a report every 100 batches
 //   bench_train_segments bf16 MODEL       the same with precision bf16
+//   bench_train_segments exact MODEL      the same with `reproducibility: exact`, as one process or one of several
 //   bench_train_segments alone|shm|gloo|late-shm|late-gloo MODEL
 // The last ones are a process of several (RANK, WORLD_SIZE, …): without exchange; over a transport, during the backward pass or
 // after it.
@@ -90,6 +91,7 @@ int with_trainer(const std::string& mode, const std::string& name) {
   const auto storage = det::TemporaryDirectory::create().value();
   det::InitOptions options{.checkpoint_dir = storage.path(), .enable_tensorboard_logging = false};
   if (mode == "bf16") options.exp_conf = det::Json::parse(R"({"optimizations": {"precision": "bf16"}})");
+  if (mode == "exact") options.exp_conf = det::Json::parse(R"({"reproducibility": {"mode": "exact"}})");
   return det::run(
       [&](det::TrialContext& context) {
         const bench::Model model = bench::make_model(name);
@@ -97,7 +99,7 @@ int with_trainer(const std::string& mode, const std::string& name) {
         state.client = std::make_unique<CountingClient>();
         if (mode == "alone") {
           state.communicator.reset();
-        } else if (state.communicator != nullptr) {
+        } else if (state.communicator != nullptr && mode != "exact") {
           state.communicator.reset();
           state.communicator = det::make_communicator(*state.distributed, state.device, mode.substr(mode.find('-') + 1));
           state.reduction.overlap = !mode.starts_with("late");

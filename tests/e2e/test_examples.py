@@ -33,6 +33,15 @@ class CoreApiExample(unittest.TestCase):
         self.assertEqual(len(losses), 5)
         self.assertAlmostEqual(losses[-1], 0.00336, places=5)
 
+    def test_a_python_program_without_a_library_takes_part_in_a_search(self):
+        id = self.train("over_http", "--config", "searcher.max_trials=4")
+        trials = self.cluster.experiment(id)["trials"]
+        self.assertGreaterEqual(len(trials), 4)
+        best = min(metrics["validation_loss"] for trial in trials
+                   for _, metrics in self.cluster.metrics(trial["id"], "validation"))
+        self.assertLess(best, 0.05)
+        self.assertTrue(all(trial["latestCheckpointUuid"] for trial in trials if trial["state"] == "STATE_COMPLETED"))
+
     def test_a_search_tries_learning_rates_and_finds_a_good_one(self):
         id = self.train("4_search", "--config", "searcher.max_trials=4")
         trials = self.cluster.experiment(id)["trials"]

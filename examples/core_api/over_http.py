@@ -1,0 +1,123 @@
+"""Stages 2 to 4 in Python, over HTTP and with its standard library alone: whatever can send a request can be a trial.
+By itself (`python3 over_http.py`) it prints; `det experiment create over_http.yaml .` makes a search of it."""
+import json
+import math
+import os
+import pathlib
+import threading
+import urllib.request
+import uuid
+
+
+class Alone:
+    """What a trial is without a cluster."""
+    hparams = {"learning_rate": 0.3, "batches": 500}
+    steps_completed = 0
+
+    def report(self, group, steps, metrics):
+        print(group, steps, metrics)
+
+    def progress(self, fraction):
+        pass
+
+    def should_preempt(self):
+        return False
+
+    def save(self, steps, name, text):
+        pass
+
+    def invalid_hp(self):
+        print("these hyperparameters lead nowhere")
+
+
+class Trial(Alone):
+    """One run of a trial: the agent says in the environment who it is and where the master is."""
+
+    def __init__(self):
+        self.trial, self.run = int(os.environ["DET_TRIAL_ID"]), int(os.environ["DET_TRIAL_RUN_ID"])
+        self.task, self.allocation = os.environ["DET_TASK_ID"], os.environ["DET_ALLOCATION_ID"]
+        self.hparams = json.loads(os.environ["DET_HPARAMS"])
+        self.steps_completed = int(os.environ["DET_STEPS_COMPLETED"])
+        self.latest_checkpoint = os.environ.get("DET_LATEST_CHECKPOINT")
+        storage = json.loads(os.environ["DET_EXPERIMENT_CONFIG"])["checkpoint_storage"]
+        self.storage = pathlib.Path(storage["host_path"], storage.get("storage_path") or "")
+        self.leave = threading.Event()
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def call(self, method, path, body=None):
+        master = os.environ["DET_MASTER"]
+        request = urllib.request.Request(
+            (master if "://" in master else "http://" + master) + "/api/v1" + path, method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Grpc-Metadata-x-allocation-token": "Bearer " + os.environ["DET_SESSION_TOKEN"]})
+        with urllib.request.urlopen(request, timeout=90) as answer:
+            return json.loads(answer.read())
+
+    def watch(self):
+        """The answer comes when the cluster wants the slot back, at the latest after the timeout."""
+        path = f"/allocations/{self.allocation}/signals/preemption?timeout_seconds=60"
+        while not self.leave.is_set():
+            if self.call("GET", path)["preempt"]:
+                self.leave.set()
+
+    def should_preempt(self):
+        if self.leave.is_set():
+            self.call("POST", f"/allocations/{self.allocation}/signals/ack_preemption", {})
+        return self.leave.is_set()
+
+    def report(self, group, steps, metrics):
+        self.call("POST", f"/trials/{self.trial}/metrics", {"group": group, "metrics": {
+            "trialId": self.trial, "trialRunId": self.run, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}}})
+
+    def progress(self, fraction):
+        self.call("POST", f"/trials/{self.trial}/progress", {"progress": fraction})
+
+    def save(self, steps, name, text):
+        """A checkpoint is a directory; it counts once the master knows of it."""
+        id = str(uuid.uuid4())
+        (self.storage / id).mkdir(parents=True)
+        (self.storage / id / name).write_text(text)
+        self.call("POST", "/checkpoints", {
+            "uuid": id, "taskId": self.task, "allocationId": self.allocation, "state": "STATE_COMPLETED",
+            "resources": {name: str(len(text))}, "metadata": {"steps_completed": steps}})
+
+    def invalid_hp(self):
+        self.call("POST", f"/trials/{self.trial}/early_exit", {"reason": "EXITED_REASON_INVALID_HP"})
+
+
+POINTS = [(x, math.sin(3 * x)) for x in (2 * i / 63 - 1 for i in range(64))]
+
+
+def slope(c):
+    """The mean squared error of the cubic with coefficients c, and its derivatives."""
+    loss, by_c = 0, [0] * 4
+    for x, y in POINTS:
+        miss = c[0] + x * (c[1] + x * (c[2] + x * c[3])) - y
+        loss += miss * miss / len(POINTS)
+        by_c = [d + 2 * miss * x**i / len(POINTS) for i, d in enumerate(by_c)]
+    return loss, by_c
+
+
+def main():
+    trial = Trial() if "DET_TRIAL_ID" in os.environ else Alone()
+    rate, batches, c = trial.hparams["learning_rate"], trial.hparams["batches"], [0] * 4
+    if trial.steps_completed > 0:
+        c = json.loads((trial.storage / trial.latest_checkpoint / "cubic.json").read_text())
+    for batch in range(trial.steps_completed + 1, batches + 1):
+        loss, by_c = slope(c)
+        if not loss < 100:
+            return trial.invalid_hp()
+        c = [value - rate * d for value, d in zip(c, by_c)]
+        if batch % 10 == 0:
+            trial.report("training", batch, {"loss": loss})
+            trial.progress(batch / batches)
+        leave = trial.should_preempt()
+        if batch % 25 == 0:
+            trial.report("validation", batch, {"validation_loss": slope(c)[0]})
+        if batch == batches or leave:
+            trial.save(batch, "cubic.json", json.dumps(c))
+        if leave:
+            return
+
+
+main()
