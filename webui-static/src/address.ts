@@ -7,6 +7,7 @@ export const paths = {
   experiments: '/det/experiments',
   experiment: (id: number) => `/det/experiments/${id}`,
   trial: (id: number) => `/det/trials/${id}`,
+  compare: (of: 'experiments' | 'trials', ids: readonly number[]) => `/det/compare?${of}=${ids.join(',')}`,
   cluster: '/det/cluster',
   settings: '/det/settings',
   login: (next: string) => (next === '' ? '/det/login' : `/det/login?next=${encodeURIComponent(next)}`),

@@ -5,6 +5,7 @@ import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { paths, safeNext } from './address';
 import { Shell } from './components/Shell';
 import { ClusterPage } from './pages/ClusterPage';
+import { ComparePage } from './pages/ComparePage';
 import { DashboardPage } from './pages/DashboardPage';
 import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
@@ -55,6 +56,7 @@ const numbered =
 
 const Dashboard = page(DashboardPage);
 const Experiments = page(ExperimentsPage);
+const Compare = page(ComparePage);
 const Cluster = page(ClusterPage);
 const Settings = page(SettingsPage);
 const Missing = page(() => <NotFoundPage />);
@@ -71,6 +73,7 @@ export function App() {
         <Route path="/det/experiments" component={Experiments} />
         <Route path="/det/experiments/:id" component={OneExperiment} />
         <Route path="/det/trials/:id" component={OneTrial} />
+        <Route path="/det/compare" component={Compare} />
         <Route path="/det/cluster" component={Cluster} />
         <Route path="/det/settings" component={Settings} />
         <Route default component={Missing} />

@@ -35,13 +35,13 @@ test('training and validation of one metric share a panel, training first', () =
   assert.deepEqual(panels, [
     {
       name: 'accuracy',
-      series: [{ label: 'validation', group: 'validation', trial: 1, x: [100], y: [0.5], steps: [100] }],
+      series: [{ label: 'validation', group: 'validation', trial: 1, place: 0, x: [100], y: [0.5], steps: [100] }],
     },
     {
       name: 'loss',
       series: [
-        { label: 'training', group: 'training', trial: 1, x: [50, 100], y: [2, 1.5], steps: [50, 100] },
-        { label: 'validation (validation_loss)', group: 'validation', trial: 1, x: [100], y: [1], steps: [100] },
+        { label: 'training', group: 'training', trial: 1, place: 0, x: [50, 100], y: [2, 1.5], steps: [50, 100] },
+        { label: 'validation (validation_loss)', group: 'validation', trial: 1, place: 0, x: [100], y: [1], steps: [100] },
       ],
     },
   ]);

@@ -10,6 +10,8 @@ import { smooth, type Axis, type Panel } from './series';
 const kHeight = 240;
 // More series than that have no legend of their own: the one under the pointer is named.
 const kLegend = 6;
+// More series than that have no dots at their points: drawing them would cost more than the lines.
+const kDots = 16;
 
 export interface Look {
   axis: Axis;
@@ -34,6 +36,7 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
   const grid = { stroke: themeColor('--line'), width: 1 };
   const trials = [...new Set(panel.series.map((one) => one.trial))];
   const one_trial = trials.length === 1;
+  const places = Math.max(...panel.series.map((one) => one.place)) + 1;
   return {
     width,
     height: kHeight,
@@ -63,10 +66,10 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
       { label: look.axis, value: (_: uPlot, v: number | null) => (v == null ? '–' : onAxis(look.axis, v)) },
       ...panel.series.map((one, i) => ({
         label: one.label,
-        stroke: themeColor(seriesColor(one_trial ? i : trials.indexOf(one.trial))),
+        stroke: seriesColor(one_trial ? i : one.place, one_trial ? panel.series.length : places),
         width: 1.5,
         dash: !one_trial && one.group !== 'training' ? [5, 3] : undefined,
-        points: { show: one.x.length < 40 },
+        points: { show: one.x.length < 40 && panel.series.length <= kDots, fill: themeColor('--card') },
         value: (_: uPlot, v: number | null) => metric(v) || '–',
       })),
     ],

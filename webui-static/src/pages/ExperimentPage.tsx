@@ -7,6 +7,7 @@ import { ranks } from '../charts/search';
 import { SearchView } from '../charts/SearchView';
 import { Actions } from '../components/Actions';
 import { useNow } from '../components/clock';
+import { kMostCompared } from '../compare/subjects';
 import { CodeView } from '../components/CodeView';
 import { LogView } from '../components/LogView';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
@@ -107,6 +108,9 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
           <span class="quiet">
             {trials.length} in all, {drawn.length} drawn
           </span>
+          {drawn.length > 1 && drawn.length <= kMostCompared && (
+            <a href={paths.compare('trials', drawn.map((trial) => trial.id))}>Compare those drawn</a>
+          )}
         </div>
         {trials.length === 0 ? (
           <p class="quiet">No trials yet.</p>
