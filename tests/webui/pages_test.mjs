@@ -2,6 +2,7 @@
 // labels and notes, the queue, accounts. Debian's chromium against a real cluster.
 // Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import { cluster, complaints, run } from './driver.mjs';
+import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
 import assert from 'node:assert/strict';
@@ -17,4 +18,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...leaving]);

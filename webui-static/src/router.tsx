@@ -6,9 +6,11 @@ import { paths, safeNext } from './address';
 import { Shell } from './components/Shell';
 import { ClusterPage } from './pages/ClusterPage';
 import { ComparePage } from './pages/ComparePage';
+import { ContinuePage } from './pages/ContinuePage';
 import { DashboardPage } from './pages/DashboardPage';
 import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
+import { ForkPage } from './pages/ForkPage';
 import { LoginPage } from './pages/LoginPage';
 import { NotFoundPage } from './pages/NotFoundPage';
 import { SettingsPage } from './pages/SettingsPage';
@@ -61,6 +63,8 @@ const Cluster = page(ClusterPage);
 const Settings = page(SettingsPage);
 const Missing = page(() => <NotFoundPage />);
 const OneExperiment = numbered(ExperimentPage);
+const Fork = numbered(ForkPage);
+const GoOn = numbered(ContinuePage);
 const OneTrial = numbered(TrialPage);
 
 export function App() {
@@ -72,6 +76,8 @@ export function App() {
         <Route path="/det/login" component={LoginPage} />
         <Route path="/det/experiments" component={Experiments} />
         <Route path="/det/experiments/:id" component={OneExperiment} />
+        <Route path="/det/experiments/:id/fork" component={Fork} />
+        <Route path="/det/experiments/:id/continue" component={GoOn} />
         <Route path="/det/trials/:id" component={OneTrial} />
         <Route path="/det/compare" component={Compare} />
         <Route path="/det/cluster" component={Cluster} />

@@ -44,7 +44,7 @@ export interface Row {
 }
 
 export const valueText = (value: JsonValue | undefined): string =>
-  value === undefined ? '' : typeof value === 'number' ? metric(value) : typeof value === 'string' ? value : JSON.stringify(value);
+  value === undefined ? '' : typeof value === 'number' ? (Number.isSafeInteger(value) ? String(value) : metric(value)) : typeof value === 'string' ? value : JSON.stringify(value);
 
 // Every leaf of these objects as a row, by name; values differ when they do exactly, however they are rounded.
 export function rowsOf(objects: readonly (JsonObject | null | undefined)[]): Row[] {

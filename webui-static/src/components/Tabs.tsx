@@ -33,7 +33,7 @@ export const currentTab = <T extends string>(names: readonly T[], tab: string | 
 export const Facts = ({ facts }: { facts: [string, ComponentChildren][] }) => (
   <dl class="facts">
     {facts
-      .filter(([, value]) => value !== '' && value !== null && value !== undefined)
+      .filter(([, value]) => value !== '' && value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0))
       .map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

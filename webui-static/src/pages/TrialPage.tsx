@@ -1,55 +1,38 @@
 // Owns the view of one trial: curves, log, checkpoints, hyperparameters, attempts, and what its machine did.
-import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
 import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
+import { Confirm } from '../components/Confirm';
 import { LogView } from '../components/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
-import { sessionEnded } from '../session';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Checkpoint, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
 const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
 
-function Kill({ trial }: { trial: Trial }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const error = useSignal<api.ApiError | undefined>(undefined);
-  if (isEnded(trial.state)) return null;
-  const kill = async (): Promise<void> => {
-    try {
-      await api.killTrial(trial.id);
-    } catch (cause) {
-      error.value = cause instanceof api.ApiError ? cause : new api.ApiError(-1, String(cause));
-      if (error.value.status === 401) sessionEnded();
-    }
-  };
-  return (
-    <div class="actions">
-      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
-        Kill…
-      </button>
-      <dialog ref={dialog} aria-labelledby="kill-title">
-        <form method="dialog">
-          <h2 id="kill-title">Kill trial {trial.id}?</h2>
-          <p>It ends at once, without saving a checkpoint. This cannot be undone.</p>
-          <div class="actions">
-            <button type="submit">Keep it running</button>
-            <button type="submit" class="danger" onClick={() => void kill()}>
-              Kill
-            </button>
-          </div>
-        </form>
-      </dialog>
-      <ErrorNote error={error.value} />
-    </div>
-  );
-}
+const TrialActions = ({ trial }: { trial: Trial }) => (
+  <div class="actions">
+    <a class="button" href={paths.fork(trial.experimentId, trial.id)}>
+      Continue in a new experiment…
+    </a>
+    {!isEnded(trial.state) && (
+      <Confirm
+        label="Kill…"
+        title={`Kill trial ${trial.id}?`}
+        yes="Kill"
+        no="Keep it running"
+        work={() => api.killTrial(trial.id)}
+      >
+        It ends at once, without saving a checkpoint. This cannot be undone.
+      </Confirm>
+    )}
+  </div>
+);
 
 function Head({ trial }: { trial: Trial }) {
   const now = useNow(!isEnded(trial.state));
@@ -63,7 +46,7 @@ function Head({ trial }: { trial: Trial }) {
           </p>
           <h1>Trial {trial.id}</h1>
         </div>
-        <Kill trial={trial} />
+        <TrialActions trial={trial} />
       </div>
       <div class="state-line">
         <StateBadge state={trial.state} />
