@@ -5,6 +5,7 @@ import { cluster, complaints, run } from './driver.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
+import { queueing } from './pages/queueing.mjs';
 import assert from 'node:assert/strict';
 
 cluster.slots = 3;
@@ -18,4 +19,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...leaving]);

@@ -6,6 +6,7 @@ import { HyperparameterViews } from '../charts/HyperparameterViews';
 import { Metrics } from '../charts/Metrics';
 import { ranks } from '../charts/search';
 import { SearchView } from '../charts/SearchView';
+import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
 import { useNow } from '../components/clock';
 import { kMostCompared } from '../compare/subjects';
@@ -45,6 +46,7 @@ function Head({ one, reload }: { one: Experiment; reload: () => void }) {
         {one.archived && <span class="quiet">archived</span>}
         {one.progress != null && <Progress value={one.progress} label="Progress" />}
       </div>
+      {one.state === 'STATE_QUEUED' && <Explain experimentId={one.id} jobId={one.jobId} />}
       <Facts
         facts={[
           ['Started', dateTime(one.startTime)],
