@@ -2,6 +2,7 @@
 // labels and notes, the queue, accounts. Debian's chromium against a real cluster.
 // Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import { cluster, complaints, run } from './driver.mjs';
+import { accounts } from './pages/accounts.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
@@ -19,4 +20,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...leaving]);

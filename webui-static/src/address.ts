@@ -14,6 +14,7 @@ export const paths = {
   workspace: (id: number) => `/det/workspaces/${id}`,
   project: (id: number) => `/det/projects/${id}`,
   cluster: '/det/cluster',
+  users: '/det/users',
   settings: '/det/settings',
   login: (next: string) => (next === '' ? '/det/login' : `/det/login?next=${encodeURIComponent(next)}`),
 };

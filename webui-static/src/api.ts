@@ -32,6 +32,7 @@ export const masterInfo = (signal?: AbortSignal): Promise<MasterInfo> => get('/a
 export interface SearchQuery {
   text?: string;
   sort?: string; // "startTime=desc,hp.lr=asc"
+  projectId?: number; // 0: all
   filter?: string; // JSON, see proto/det/v1/search.proto
 }
 export interface SearchAnswer {

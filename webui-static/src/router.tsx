@@ -13,8 +13,12 @@ import { ExperimentsPage } from './pages/ExperimentsPage';
 import { ForkPage } from './pages/ForkPage';
 import { LoginPage } from './pages/LoginPage';
 import { NotFoundPage } from './pages/NotFoundPage';
+import { ProjectPage } from './pages/ProjectPage';
 import { SettingsPage } from './pages/SettingsPage';
 import { TrialPage } from './pages/TrialPage';
+import { UsersPage } from './pages/UsersPage';
+import { WorkspacePage } from './pages/WorkspacePage';
+import { WorkspacesPage } from './pages/WorkspacesPage';
 import { startError, user } from './session';
 
 function Redirect({ to }: { to: string }) {
@@ -65,6 +69,10 @@ const Missing = page(() => <NotFoundPage />);
 const OneExperiment = numbered(ExperimentPage);
 const Fork = numbered(ForkPage);
 const GoOn = numbered(ContinuePage);
+const Users = page(UsersPage);
+const Workspaces = page(WorkspacesPage);
+const OneWorkspace = numbered(WorkspacePage);
+const OneProject = numbered(ProjectPage);
 const OneTrial = numbered(TrialPage);
 
 export function App() {
@@ -81,6 +89,10 @@ export function App() {
         <Route path="/det/trials/:id" component={OneTrial} />
         <Route path="/det/compare" component={Compare} />
         <Route path="/det/cluster" component={Cluster} />
+        <Route path="/det/workspaces" component={Workspaces} />
+        <Route path="/det/workspaces/:id" component={OneWorkspace} />
+        <Route path="/det/projects/:id" component={OneProject} />
+        <Route path="/det/users" component={Users} />
         <Route path="/det/settings" component={Settings} />
         <Route default component={Missing} />
       </Router>

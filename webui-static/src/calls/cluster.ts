@@ -33,13 +33,6 @@ export type JobChange = { jobId: string } & (
 );
 export const updateJobs = (updates: JobChange[]): Promise<unknown> => change('POST', '/api/v1/job-queues', { updates });
 
-export interface Blocker {
-  trialId: number;
-  experimentId: number;
-  how: string; // "RUNS", "LEAVES", "HOLDS"
-  slots: number;
-  agents: string[];
-}
 export interface Suggestion {
   what: string; // "SLOTS", "SPREAD", "MAX_SLOTS", "AGENT", "ENDS", "PRIORITY"
   value: number;
@@ -51,11 +44,7 @@ export interface Explanation {
   trialId: number;
   experimentId: number;
   reason: string;
-  text: string;
-  position: number;
-  queued: number;
-  blockers: Blocker[];
-  moreBlockers: number;
+  text: string; // all of it for people: a line a fact
   suggestions: Suggestion[];
 }
 export const explain = async (experimentId: number, signal?: AbortSignal): Promise<Explanation | undefined> =>

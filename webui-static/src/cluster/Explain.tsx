@@ -1,11 +1,22 @@
 // Owns saying why an experiment waits, what stands in its way, and what would start it.
+import type { ComponentChildren } from 'preact';
 import { paths } from '../address';
 import { explain, updateJobs, type JobChange, type Suggestion } from '../calls/cluster';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useWork } from '../work';
 
-const kHow: Record<string, string> = { RUNS: 'runs', LEAVES: 'is leaving', HOLDS: 'waits ahead, slots are kept for it' };
+// The text with its trials and experiments as links.
+const linked = (text: string): ComponentChildren[] =>
+  text.split(/\b((?:trial|experiment) \d+)\b/).map((part, at) => {
+    if (at % 2 === 0) return part;
+    const [what, id] = part.split(' ');
+    return (
+      <a key={at} href={what === 'trial' ? paths.trial(Number(id)) : paths.experiment(Number(id))}>
+        {part}
+      </a>
+    );
+  });
 
 function toChange(jobId: string, { what, value }: Suggestion): [string, JobChange] | undefined {
   if (what === 'PRIORITY') return [`Set priority ${value}`, { jobId, priority: value }];
@@ -30,20 +41,7 @@ export function Explain({ experimentId, jobId }: { experimentId: number; jobId: 
     .filter((one): one is [string, JobChange] => one !== undefined);
   return (
     <div class="explain" role="region" aria-label={`Why experiment ${experimentId} waits`}>
-      <p class="lines-kept">{found.text}</p>
-      {(found.blockers ?? []).length > 0 && (
-        <ul>
-          {found.blockers.map((one) => (
-            <li key={one.trialId}>
-              <a href={paths.trial(one.trialId)}>trial {one.trialId}</a> of{' '}
-              <a href={paths.experiment(one.experimentId)}>experiment {one.experimentId}</a> {kHow[one.how] ?? one.how}:{' '}
-              {one.slots} {one.slots === 1 ? 'slot' : 'slots'}
-              {one.agents.length > 0 && ` on ${one.agents.join(', ')}`}
-            </li>
-          ))}
-          {found.moreBlockers > 0 && <li>and {found.moreBlockers} more</li>}
-        </ul>
-      )}
+      <p class="lines-kept">{linked(found.text)}</p>
       <div class="actions">
         {offers.map(([label, change]) => (
           <button type="button" key={label} disabled={busy} onClick={() => void run(() => updateJobs([change]))}>
