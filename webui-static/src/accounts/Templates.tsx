@@ -95,7 +95,7 @@ export function Templates() {
                 </button>
               )}
             </nav>
-            <div>
+            <div class="stack">
               <Form key={one?.name ?? ''} one={one} done={open} />
               {one && (
                 <Confirm

@@ -162,3 +162,39 @@ export function stepsBetween(panel: Panel, from: number, to: number): [number, n
   }
   return high > low ? [low, high] : undefined;
 }
+
+export interface XY {
+  x: readonly number[]; // rising
+  y: readonly (number | null)[];
+}
+
+// Many series with places of their own on places that they share, two in each of `cells` cells: all places of all series
+// together would be too many to draw. A cell holds a series' smallest and largest value there, in their order, so no peak
+// is lost; where a series has none it is undefined, and its line passes over. The first table is that of the places.
+export function onGrid(all: readonly XY[], cells: number): (number | null | undefined)[][] {
+  const low = Math.min(...all.map((one) => one.x[0] ?? Infinity));
+  const high = Math.max(...all.map((one) => one.x[one.x.length - 1] ?? -Infinity));
+  const width = (high - low) / cells || 1;
+  const used = new Uint8Array(2 * cells + 2);
+  const columns = all.map(({ x, y }) => {
+    const out = new Array<number | null | undefined>(2 * cells + 2);
+    x.forEach((place, at) => {
+      const cell = 2 * Math.floor((place - low) / width);
+      const value = y[at];
+      const [first, second] = [out[cell], out[cell + 1]];
+      if (first === undefined) out[cell] = value;
+      else if (second === undefined || value == null || first === null || second === null) out[cell + 1] = value;
+      else if (value < Math.min(first, second) || value > Math.max(first, second)) {
+        // The one of both that goes is the one on the same side.
+        const rising = first <= second;
+        if (value > second === rising) out[cell + 1] = value;
+        else [out[cell], out[cell + 1]] = [second, value];
+      }
+      used[cell] = 1;
+      if (out[cell + 1] !== undefined) used[cell + 1] = 1;
+    });
+    return out;
+  });
+  const places = [...used.keys()].filter((at) => used[at]);
+  return [places.map((at) => low + (at / 2) * width), ...columns.map((column) => places.map((at) => column[at]))];
+}

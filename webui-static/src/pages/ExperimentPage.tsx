@@ -124,6 +124,11 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
           <span class="quiet">
             {trials.length} in all, {drawn.length} drawn
           </span>
+          {drawn.length < Math.min(trials.length, kMostDrawn) && (
+            <button type="button" class="plain" onClick={() => setQuery({ trials: trials.slice(0, kMostDrawn).map((trial) => trial.id).join(',') })}>
+              Draw {trials.length <= kMostDrawn ? `all ${trials.length}` : `the first ${kMostDrawn}`}
+            </button>
+          )}
           {drawn.length > 1 && drawn.length <= kMostCompared && (
             <a href={paths.compare('trials', drawn.map((trial) => trial.id))}>Compare those drawn</a>
           )}
