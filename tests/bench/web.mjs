@@ -132,28 +132,27 @@ async function longSeries() {
   figure('web_series_1m_drawn_from_click', drawn, 'ms', 100);
   const zoom = await several(3, async () => {
     const box = await page.locator('figure[data-panel="loss"] .u-over').boundingBox();
+    const before = await page.getAttribute('figure[data-panel="loss"]', 'data-range');
+    // Set up before the button is let go: what is asked of the page later may come too late.
+    await page.evaluate((was) => {
+      window.closer = new Promise((resolve, reject) => {
+        setTimeout(() => reject(new Error('no closer look within 10 s')), 10000);
+        let start = 0;
+        document.addEventListener('mouseup', () => (start = performance.now()), { capture: true, once: true });
+        const look = () => {
+          const range = document.querySelector('figure[data-panel="loss"]')?.dataset.range;
+          if (start > 0 && range !== undefined && range !== was)
+            requestAnimationFrame(() => resolve(performance.now() - start));
+          else requestAnimationFrame(look);
+        };
+        look();
+      });
+    }, before);
     await page.mouse.move(box.x + box.width * 0.4, box.y + 40);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 3 });
-    const before = await page.getAttribute('figure[data-panel="loss"]', 'data-range');
-    const shown = page.evaluate(
-      (was) =>
-        new Promise((resolve, reject) => {
-          setTimeout(() => reject(new Error(`no closer look: ${document.querySelector('figure[data-panel="loss"]')?.dataset.range}`)), 10000);
-          let start = 0;
-          document.addEventListener('mouseup', () => (start = performance.now()), { capture: true, once: true });
-          const look = () => {
-            const range = document.querySelector('figure[data-panel="loss"]')?.dataset.range;
-            if (start > 0 && location.search.includes('zoom') && range !== undefined && range !== was)
-              requestAnimationFrame(() => resolve(performance.now() - start));
-            else requestAnimationFrame(look);
-          };
-          look();
-        }),
-      before,
-    );
     await page.mouse.up();
-    const ms = await shown;
+    const ms = await page.evaluate(() => window.closer);
     await page.getByRole('button', { name: 'Whole range' }).click();
     await page.waitForFunction((was) => document.querySelector('figure[data-panel="loss"]')?.dataset.range === was, before);
     return ms;

@@ -316,7 +316,9 @@ const looking = [
       await page.goto(`${cluster.url}/det/experiments/${kSearch}?tab=hyperparameters`);
       await page.waitForSelector('polyline');
       assert.equal((await page.$$('polyline')).length, kTrials);
-      assert.equal((await page.$$('figure')).length, 4);
+      assert.equal((await page.$$('figure')).length, 6);
+      await page.getByLabel('Across').selectOption('width');
+      await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 6);
       await audit('hyperparameters');
     },
   ],

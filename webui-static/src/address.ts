@@ -7,6 +7,7 @@ export const paths = {
   experiments: '/det/experiments',
   experiment: (id: number) => `/det/experiments/${id}`,
   fork: (id: number, trial?: number) => `/det/experiments/${id}/fork${trial ? `?trial=${trial}` : ''}`,
+  forkFrom: (id: number, checkpoint: string) => `/det/experiments/${id}/fork?checkpoint=${checkpoint}`,
   goOn: (id: number) => `/det/experiments/${id}/continue`,
   trial: (id: number) => `/det/trials/${id}`,
   compare: (of: 'experiments' | 'trials', ids: readonly number[]) => `/det/compare?${of}=${ids.join(',')}`,

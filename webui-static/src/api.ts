@@ -88,6 +88,25 @@ export const checkpoints = async (trialId: number, signal?: AbortSignal): Promis
     )
   ).checkpoints;
 
+// The best first.
+export const experimentCheckpoints = async (
+  experimentId: number,
+  smallerIsBetter: boolean,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<Checkpoint[]> =>
+  (
+    await get<{ checkpoints: Checkpoint[] }>(
+      address(`/api/v1/experiments/${experimentId}/checkpoints`, {
+        limit,
+        sortByAttr: 'SORT_BY_SEARCHER_METRIC',
+        orderBy: smallerIsBetter ? 'ORDER_BY_ASC' : 'ORDER_BY_DESC',
+        states: ['STATE_COMPLETED'],
+      }),
+      signal,
+    )
+  ).checkpoints;
+
 export const agents = async (signal?: AbortSignal): Promise<Agent[]> =>
   (await get<{ agents: Agent[] }>('/api/v1/agents', signal)).agents;
 

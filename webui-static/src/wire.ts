@@ -147,7 +147,11 @@ export interface Checkpoint {
   metadata?: Maybe<JsonObject>;
   stepsCompleted: number;
   storagePath: string;
-  training?: Maybe<{ searcherMetric?: Maybe<number | string> }>;
+  training?: Maybe<{
+    trialId?: Maybe<number>;
+    experimentId?: Maybe<number>;
+    searcherMetric?: Maybe<number | string>;
+  }>;
 }
 
 // One attempt of a trial.

@@ -46,6 +46,9 @@ export const remove = (id: number): Promise<unknown> => change('DELETE', `/api/v
 export const move = (id: number, destinationProjectId: number): Promise<unknown> =>
   change('POST', `/api/v1/experiments/${id}/move`, { destinationProjectId });
 
+export const removeCheckpoint = (uuid: string): Promise<unknown> =>
+  change('DELETE', '/api/v1/checkpoints', { checkpointUuids: [uuid] });
+
 // One line for each length to which trials are trained.
 export interface Planned {
   count: number;

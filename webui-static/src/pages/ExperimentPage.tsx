@@ -8,6 +8,7 @@ import { ranks } from '../charts/search';
 import { SearchView } from '../charts/SearchView';
 import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
+import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
 import { kMostCompared } from '../compare/subjects';
 import { CodeView } from '../components/CodeView';
@@ -22,7 +23,7 @@ import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
-const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Code', 'Configuration', 'Notes'] as const;
+const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Without a choice in the address so many trials are drawn, the best first.
 const kDrawn = 8;
 const kMostDrawn = 100;
@@ -230,6 +231,7 @@ export function ExperimentPage({ id }: { id: number }) {
           smallerIsBetter={smallerIsBetter(one)}
         />
       )}
+      {tab === 'Checkpoints' && <ExperimentCheckpoints one={one} smallerIsBetter={smallerIsBetter(one)} />}
       {tab === 'Code' && <CodeView experimentId={id} />}
       {tab === 'Configuration' && <Config one={one} />}
       {tab === 'Notes' && <NotesOf one={one} reload={experiment.reload} />}

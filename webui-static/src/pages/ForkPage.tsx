@@ -136,7 +136,12 @@ export function ForkPage({ id }: { id: number }) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   }
   const trial = /^[1-9]\d{0,9}$/.test(query.trial ?? '') ? query.trial : undefined;
-  const start = trial ? withKey(one.originalConfig, 'searcher', 'source_trial_id', trial) : one.originalConfig;
+  const checkpoint = /^[0-9a-f-]{36}$/.test(query.checkpoint ?? '') ? query.checkpoint : undefined;
+  const start = trial
+    ? withKey(one.originalConfig, 'searcher', 'source_trial_id', trial)
+    : checkpoint
+      ? withKey(one.originalConfig, 'searcher', 'source_checkpoint_uuid', checkpoint)
+      : one.originalConfig;
   return (
     <>
       <p class="quiet">
@@ -145,8 +150,9 @@ export function ForkPage({ id }: { id: number }) {
       <h1>
         Fork experiment {id}
         {trial && `, from the weights of trial ${trial}`}
+        {checkpoint && `, from checkpoint ${checkpoint}`}
       </h1>
-      <Form key={`${id} ${trial}`} one={one} start={start} />
+      <Form key={`${id} ${trial} ${checkpoint}`} one={one} start={start} />
     </>
   );
 }
