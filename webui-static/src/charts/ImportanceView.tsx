@@ -2,7 +2,7 @@
 import { useQuery } from '../address';
 import { metric, percent } from '../format';
 import type { Trial } from '../wire';
-import { heatMap, importance, kFewest } from './importance';
+import { asChoice, heatMap, importance, kFewest } from './importance';
 import type { Dimension } from './search';
 
 export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
@@ -45,8 +45,9 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const { query, setQuery } = useQuery();
   const [first, second] = all;
   if (!first || !second) return null;
-  const x = all.find((one) => one.name === query.hx) ?? first;
-  const y = all.find((one) => one.name === query.hy && one !== x) ?? (x === second ? first : second);
+  const across = all.find((one) => one.name === query.hx) ?? first;
+  const up = all.find((one) => one.name === query.hy && one !== across) ?? (across === second ? first : second);
+  const [x, y] = [asChoice(across, trials), asChoice(up, trials)];
   const cells = heatMap(trials, x, y);
   const means = cells.flat().flatMap((cell) => (cell.mean === undefined ? [] : [cell.mean]));
   const [low, high] = [Math.min(...means), Math.max(...means)];

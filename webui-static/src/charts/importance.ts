@@ -1,7 +1,7 @@
 // Owns what the hyperparameters of a search say about its metric: how much of its differences goes with each, and the
 // mean over two of them at once. Pure.
 import type { Trial } from '../wire';
-import { metricOf, position, type Dimension } from './search';
+import { flatten, metricOf, position, type Dimension } from './search';
 
 // Numbers are put into so many groups of equally many trials.
 const kGroups = 4;
@@ -53,6 +53,14 @@ export function importance(trials: readonly Trial[], all: readonly Dimension[]):
 export interface HeatCell {
   count: number;
   mean: number | undefined;
+}
+
+// A number of which there are few values is a choice among them.
+export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Dimension {
+  if (one.kind === 'words') return one;
+  const values = [...new Set(trials.map((trial) => Number(flatten(trial.hparams).get(one.name))))].sort((a, b) => a - b);
+  if (values.length > most) return one;
+  return { name: one.name, kind: 'words', words: values.map((value) => JSON.stringify(value)), min: 0, max: values.length - 1 };
 }
 
 // Trials by place on two dimensions, rows from the top: the highest of `y` first.
