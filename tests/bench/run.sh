@@ -12,10 +12,12 @@
 #   search      1,000 trials of a second on 8 slots of a real cluster, beside the time they need
 #   mnist_search  adaptive.yaml of the MNIST example beside random search, on real data (a quarter of an hour)
 #   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
+#   web         the web UI in a real browser: first load and paint, long series, many curves, zoom, a report until it is drawn
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+all=(trainer precision loader ddp exact checkpoint searcher scheduler search mnist_search latency web)
 names=("$@")
-[ $# -gt 0 ] || names=(trainer precision loader ddp exact checkpoint searcher scheduler search mnist_search latency)
+[ $# -gt 0 ] || names=("${all[@]}")
 cmake --preset bench >&2
 # Folders of JPEG files for the loader, where they are at hand.
 images=
@@ -38,8 +40,9 @@ for name in "${names[@]}"; do
     scheduler) targets=(bench_scheduler) command=(build/bench/bench/bench_scheduler) ;;
     search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     mnist_search) targets=(programs) command=(python3 tests/bench/mnist_search.py build/bench) ;;
+    web) targets=(programs det_webui) command=(node tests/bench/web.mjs build/bench) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
-    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, exact, checkpoint, searcher, scheduler, search, mnist_search, latency)" >&2; exit 2 ;;
+    *) echo "no such benchmark: $name (there are: ${all[*]})" >&2; exit 2 ;;
   esac
   cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do

@@ -42,6 +42,7 @@ export class Cluster {
     this.bin = path.join(build, 'bin');
     this.directory = mkdtempSync(path.join(tmpdir(), 'det-webui-test-'));
     this.port = 0;
+    this.slots = 1;
     for (const name of ['det-master', 'det-agent', 'det']) {
       if (!existsSync(path.join(this.bin, name)))
         throw new Error(`${path.join(this.bin, name)} is missing: build it first`);
@@ -93,7 +94,7 @@ export class Cluster {
       '--data-dir',
       path.join(this.directory, 'agent'),
       '--artificial-slots',
-      '1',
+      String(this.slots),
     ]);
   }
 

@@ -2,17 +2,15 @@
 // points, all put into the database of a real master; and what is done to many experiments at once.
 // Usage: node scale_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`; prints its figures.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } from './driver.mjs';
+import { copies, kLongTrial, longTrial, sql } from './rows.mjs';
 
 const kMany = 100_000;
 const kFirst = 1001; // ids of what is made up; real ones come before
 const kSearch = 900_000;
 const kTrials = 64;
-const kLongTrial = 800_000;
-const kPoints = 1_000_000;
 
 const kConfig = `name: real NUMBER
 entrypoint: ${process.execPath} script_trial.mjs
@@ -22,23 +20,6 @@ resources: {slots_per_trial: 1}
 max_restarts: 0
 checkpoint_storage: {type: shared_fs, host_path: HOST_PATH}
 `;
-
-function sql(text) {
-  const socket = path.join(cluster.directory, 'master/postgres/socket');
-  return execFileSync('psql', ['-qAt', '-v', 'ON_ERROR_STOP=1', '-h', socket, '-U', 'det', '-c', text, 'det'], {
-    encoding: 'utf8',
-  }).trim();
-}
-
-// A copy of the first experiment's row, or of its trial's, with other values in some columns.
-function copies(table, values, from) {
-  const columns = sql(
-    `SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
-     WHERE table_name = '${table}'`,
-  ).split(',');
-  const parts = columns.map((name) => values[name] ?? `r.${name}`);
-  return `INSERT INTO ${table} (${columns}) SELECT ${parts} FROM ${table} r, ${from} WHERE r.id = 1;`;
-}
 
 const experiments = () =>
   copies(
@@ -114,21 +95,6 @@ const search = () => {
      WHERE s <= ${length};`
   );
 };
-
-const longTrial = () =>
-  copies(
-    'trials',
-    { id: `${kLongTrial}`, request_id: `'long'`, task_id: `'long'`, state: `'COMPLETED'`, ended: 'now()' },
-    'generate_series(1, 1) n',
-  ) +
-  `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)
-   SELECT ${kLongTrial}, 1, 'training', n, now() - interval '1 day' + n * interval '50 milliseconds',
-     json_build_object('loss', CASE WHEN n = 654321 THEN 77 ELSE 2.0 / (1 + n / 50000.0) + sin(n) / 20 END)
-   FROM generate_series(1, ${kPoints}) n;
-   INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)
-   SELECT 'long', 'long.1', 'vm', n % 4, now() - interval '1 day' + n * interval '1 millisecond',
-     CASE WHEN n % 100000 = 0 THEN 'ERROR' ELSE 'INFO' END, 'stdout', 'task', convert_to('line ' || n, 'UTF8')
-   FROM generate_series(1, ${kPoints}) n;`;
 
 // Milliseconds and bytes of an answer, the fastest of some.
 async function timed(ask) {
@@ -350,7 +316,9 @@ const looking = [
       await page.goto(`${cluster.url}/det/experiments/${kSearch}?tab=hyperparameters`);
       await page.waitForSelector('polyline');
       assert.equal((await page.$$('polyline')).length, kTrials);
-      assert.equal((await page.$$('figure')).length, 4);
+      assert.equal((await page.$$('figure')).length, 6);
+      await page.getByLabel('Across').selectOption('width');
+      await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
       await audit('hyperparameters');
     },
   ],
@@ -358,6 +326,9 @@ const looking = [
     '64 trials are drawn together',
     async () => {
       const all = Array.from({ length: kTrials }, (_, n) => kSearch + n);
+      const list = await timed(() => page.request.get(`${cluster.url}/api/v1/experiments/${kSearch}/trials?limit=-1`));
+      figure('trials_of_a_search', list.ms, 'ms');
+      assert.ok(list.ms < 1000, 'the trials of others cost nothing');
       const start = performance.now();
       await page.goto(`${cluster.url}/det/experiments/${kSearch}?trials=${all}&charts=loss`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');

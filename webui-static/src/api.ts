@@ -1,5 +1,6 @@
-// Owns every call of the public HTTP API: addresses, headers, errors. Must never touch the page or keep
-// state. The session rides in an HttpOnly cookie that only the server can set or read.
+// Owns the calls of the public HTTP API for sessions, experiments, trials and agents. Must never touch the page or keep
+// state. The other calls: calls/.
+import { address, ApiError, get, readLines, request } from './http';
 import type {
   Agent,
   Allocation,
@@ -15,84 +16,7 @@ import type {
   User,
 } from './wire';
 
-// A refusal by the master (status ≥ 400), or status 0: the master could not be reached.
-export class ApiError extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.name = 'ApiError';
-    this.status = status;
-  }
-}
-
-type Query = Record<string, string | number | boolean | readonly (string | number)[]>;
-
-// `/path?a=1&b=2&b=3`; values escaped, arrays repeated.
-export function address(path: string, query: Query = {}): string {
-  const params = new URLSearchParams();
-  for (const [key, value] of Object.entries(query)) {
-    if (Array.isArray(value)) value.forEach((one) => params.append(key, String(one)));
-    else params.append(key, String(value));
-  }
-  const text = params.toString();
-  return text === '' ? path : `${path}?${text}`;
-}
-
-// What an error answer says: the gateway's {"error":{"error":"…"}} or {"message":"…"}.
-export function errorMessage(status: number, body: string): string {
-  try {
-    const parsed = JSON.parse(body);
-    const text = parsed?.error?.error ?? parsed?.error?.message ?? parsed?.message;
-    if (typeof text === 'string' && text !== '') return text;
-  } catch {
-    // Not JSON: some proxy's page, of no use to the reader.
-  }
-  return `the master answered with status ${status}`;
-}
-
-async function request(method: string, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = { Accept: 'application/json' };
-  if (method !== 'GET') {
-    headers['X-Requested-With'] = 'det';
-    headers['Content-Type'] = 'application/json';
-  }
-  let response: Response;
-  try {
-    response = await fetch(url, {
-      method,
-      headers,
-      credentials: 'same-origin',
-      cache: 'no-store',
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal,
-    });
-  } catch (cause) {
-    if (signal?.aborted) throw cause;
-    throw new ApiError(0, 'the master cannot be reached');
-  }
-  if (!response.ok) throw new ApiError(response.status, errorMessage(response.status, await response.text()));
-  return response;
-}
-
-async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
-  return (await request('GET', url, undefined, signal)).json() as Promise<T>;
-}
-
-// The lines of a streamed body, each without its end; a last line without an end counts.
-export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let rest = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
-    const lines = rest.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line;
-    if (done) break;
-  }
-  if (rest !== '') yield rest;
-}
+export { address, ApiError, errorMessage, readLines } from './http';
 
 export const login = async (username: string, password: string): Promise<User> =>
   (await (await request('POST', '/api/v1/auth/login', { username, password })).json()).user;
@@ -108,6 +32,7 @@ export const masterInfo = (signal?: AbortSignal): Promise<MasterInfo> => get('/a
 export interface SearchQuery {
   text?: string;
   sort?: string; // "startTime=desc,hp.lr=asc"
+  projectId?: number; // 0: all
   filter?: string; // JSON, see proto/det/v1/search.proto
 }
 export interface SearchAnswer {
@@ -159,6 +84,25 @@ export const checkpoints = async (trialId: number, signal?: AbortSignal): Promis
   (
     await get<{ checkpoints: Checkpoint[] }>(
       address(`/api/v1/trials/${trialId}/checkpoints`, { limit: -1, orderBy: 'ORDER_BY_DESC' }),
+      signal,
+    )
+  ).checkpoints;
+
+// The best first.
+export const experimentCheckpoints = async (
+  experimentId: number,
+  smallerIsBetter: boolean,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<Checkpoint[]> =>
+  (
+    await get<{ checkpoints: Checkpoint[] }>(
+      address(`/api/v1/experiments/${experimentId}/checkpoints`, {
+        limit,
+        sortByAttr: 'SORT_BY_SEARCHER_METRIC',
+        orderBy: smallerIsBetter ? 'ORDER_BY_ASC' : 'ORDER_BY_DESC',
+        states: ['STATE_COMPLETED'],
+      }),
       signal,
     )
   ).checkpoints;

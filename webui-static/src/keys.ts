@@ -7,7 +7,9 @@ export const helpOpen = signal(false);
 export const kShortcuts: readonly (readonly [string, string])[] = [
   ['g d', 'Dashboard'],
   ['g e', 'Experiments'],
+  ['g w', 'Workspaces'],
   ['g c', 'Cluster'],
+  ['g u', 'Users'],
   ['g s', 'Settings'],
   ['/', 'Search'],
   ['j, k or ↓, ↑', 'Next, previous row of the table'],
@@ -19,7 +21,9 @@ export const kShortcuts: readonly (readonly [string, string])[] = [
 const kPlaces: Record<string, string> = {
   d: paths.home,
   e: paths.experiments,
+  w: paths.workspaces,
   c: paths.cluster,
+  u: paths.users,
   s: paths.settings,
 };
 

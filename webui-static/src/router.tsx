@@ -5,13 +5,20 @@ import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { paths, safeNext } from './address';
 import { Shell } from './components/Shell';
 import { ClusterPage } from './pages/ClusterPage';
+import { ComparePage } from './pages/ComparePage';
+import { ContinuePage } from './pages/ContinuePage';
 import { DashboardPage } from './pages/DashboardPage';
 import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
+import { ForkPage } from './pages/ForkPage';
 import { LoginPage } from './pages/LoginPage';
 import { NotFoundPage } from './pages/NotFoundPage';
+import { ProjectPage } from './pages/ProjectPage';
 import { SettingsPage } from './pages/SettingsPage';
 import { TrialPage } from './pages/TrialPage';
+import { UsersPage } from './pages/UsersPage';
+import { WorkspacePage } from './pages/WorkspacePage';
+import { WorkspacesPage } from './pages/WorkspacesPage';
 import { startError, user } from './session';
 
 function Redirect({ to }: { to: string }) {
@@ -55,10 +62,17 @@ const numbered =
 
 const Dashboard = page(DashboardPage);
 const Experiments = page(ExperimentsPage);
+const Compare = page(ComparePage);
 const Cluster = page(ClusterPage);
 const Settings = page(SettingsPage);
 const Missing = page(() => <NotFoundPage />);
 const OneExperiment = numbered(ExperimentPage);
+const Fork = numbered(ForkPage);
+const GoOn = numbered(ContinuePage);
+const Users = page(UsersPage);
+const Workspaces = page(WorkspacesPage);
+const OneWorkspace = numbered(WorkspacePage);
+const OneProject = numbered(ProjectPage);
 const OneTrial = numbered(TrialPage);
 
 export function App() {
@@ -70,8 +84,15 @@ export function App() {
         <Route path="/det/login" component={LoginPage} />
         <Route path="/det/experiments" component={Experiments} />
         <Route path="/det/experiments/:id" component={OneExperiment} />
+        <Route path="/det/experiments/:id/fork" component={Fork} />
+        <Route path="/det/experiments/:id/continue" component={GoOn} />
         <Route path="/det/trials/:id" component={OneTrial} />
+        <Route path="/det/compare" component={Compare} />
         <Route path="/det/cluster" component={Cluster} />
+        <Route path="/det/workspaces" component={Workspaces} />
+        <Route path="/det/workspaces/:id" component={OneWorkspace} />
+        <Route path="/det/projects/:id" component={OneProject} />
+        <Route path="/det/users" component={Users} />
         <Route path="/det/settings" component={Settings} />
         <Route default component={Missing} />
       </Router>

@@ -11,6 +11,16 @@ export interface User {
   displayName: string;
 }
 
+// One mistake in a text that was sent.
+export interface Problem {
+  code: string;
+  path: string; // "searcher.metric"
+  message: string;
+  file: string;
+  line: number; // from 1; 0: unknown
+  column: number;
+}
+
 export interface Pagination {
   offset: number;
   limit: number;
@@ -34,6 +44,11 @@ export interface Experiment {
   numTrials: number;
   trialIds: number[];
   username: string;
+  notes: string; // Markdown
+  projectId: number;
+  projectName: string;
+  workspaceId: number;
+  workspaceName: string;
   resourcePool: string;
   config?: Maybe<JsonObject>;
   originalConfig: string; // YAML as the user wrote it
@@ -132,7 +147,11 @@ export interface Checkpoint {
   metadata?: Maybe<JsonObject>;
   stepsCompleted: number;
   storagePath: string;
-  training?: Maybe<{ searcherMetric?: Maybe<number | string> }>;
+  training?: Maybe<{
+    trialId?: Maybe<number>;
+    experimentId?: Maybe<number>;
+    searcherMetric?: Maybe<number | string>;
+  }>;
 }
 
 // One attempt of a trial.

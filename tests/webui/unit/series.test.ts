@@ -1,7 +1,7 @@
 // From metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { panelName, toPanels, type Axis } from '../../../webui-static/src/charts/series';
+import { onGrid, panelName, toPanels, type Axis } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 // Points are [batches, value], a second after the other.
@@ -35,13 +35,13 @@ test('training and validation of one metric share a panel, training first', () =
   assert.deepEqual(panels, [
     {
       name: 'accuracy',
-      series: [{ label: 'validation', group: 'validation', trial: 1, x: [100], y: [0.5], steps: [100] }],
+      series: [{ label: 'validation', group: 'validation', trial: 1, place: 0, x: [100], y: [0.5], steps: [100] }],
     },
     {
       name: 'loss',
       series: [
-        { label: 'training', group: 'training', trial: 1, x: [50, 100], y: [2, 1.5], steps: [50, 100] },
-        { label: 'validation (validation_loss)', group: 'validation', trial: 1, x: [100], y: [1], steps: [100] },
+        { label: 'training', group: 'training', trial: 1, place: 0, x: [50, 100], y: [2, 1.5], steps: [50, 100] },
+        { label: 'validation (validation_loss)', group: 'validation', trial: 1, place: 0, x: [100], y: [1], steps: [100] },
       ],
     },
   ]);
@@ -77,4 +77,26 @@ test('the epoch axis lies between the points where the group told epochs; other 
   assert.equal(loss?.series.length, 1);
   assert.deepEqual(loss?.series[0]?.x, [1, 1.5, 2]);
   assert.deepEqual(loss?.series[0]?.steps, [10, 20, 30]);
+});
+
+test('many series share the places of a grid, and none loses a peak', () => {
+  const sources = Array.from({ length: 9 }, (_, n) => {
+    const x = Array.from({ length: 5000 }, (_, at) => at * (1 + n / 100));
+    return { x, y: x.map((_, at) => (at === 1234 ? 50 + n : at === 4321 ? -50 - n : Math.sin(at / 9))) };
+  });
+  const [places, ...columns] = onGrid(sources, 300);
+  assert.ok(places && places.length <= 602);
+  assert.ok(places.every((place, at) => at === 0 || (place as number) > (places[at - 1] as number)));
+  columns.forEach((column, n) => {
+    const values = column.filter((value): value is number => typeof value === 'number');
+    assert.equal(column.length, places.length);
+    assert.equal(Math.max(...values), 50 + n);
+    assert.equal(Math.min(...values), -50 - n);
+  });
+});
+
+test('a gap of a series stays one on the grid, and one point is enough', () => {
+  const [, gap] = onGrid([{ x: [0, 10, 20], y: [1, null, 2] }, { x: [5], y: [7] }], 100);
+  assert.deepEqual(gap?.filter((value) => value !== undefined), [1, null, 2]);
+  assert.deepEqual(onGrid([{ x: [3], y: [1] }], 10), [[3], [1]]);
 });

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { paths } from '../address';
 import { metric } from '../format';
 import type { Trial } from '../wire';
+import { HeatMap, ImportanceBars } from './ImportanceView';
 import { dimensions, metricOf, position, ranks, share, type Dimension } from './search';
 
 const kWidth = 960;
@@ -129,6 +130,10 @@ export function HyperparameterViews({ trials, metricName, smallerIsBetter }: Pro
   return (
     <>
       <Parallel trials={trials} all={all} rank={rank} />
+      <ImportanceBars trials={trials} all={all} />
+      {rank.size > 0 && (
+        <HeatMap trials={trials} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
+      )}
       {rank.size > 0 && (
         <div class="charts">
           {all.map((one) => (

@@ -5,11 +5,17 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { duration, metric } from '../format';
 import { seriesColor, themeColor, useColors } from './colors';
-import { smooth, type Axis, type Panel } from './series';
+import { onGrid, smooth, type Axis, type Panel } from './series';
 
 const kHeight = 240;
 // More series than that have no legend of their own: the one under the pointer is named.
 const kLegend = 6;
+// More series than that have no dots at their points: drawing them would cost more than the lines.
+const kDots = 16;
+// Of many series, points fall into so many cells of the x axis: about one each pixel of a wide chart.
+const kCells = 1200;
+// How far the pointer looks for a value, in places.
+const kNear = 40;
 
 export interface Look {
   axis: Axis;
@@ -34,6 +40,7 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
   const grid = { stroke: themeColor('--line'), width: 1 };
   const trials = [...new Set(panel.series.map((one) => one.trial))];
   const one_trial = trials.length === 1;
+  const places = Math.max(...panel.series.map((one) => one.place)) + 1;
   return {
     width,
     height: kHeight,
@@ -41,6 +48,7 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
     cursor: {
       sync: { key: 'metrics' },
       drag: { x: true, y: false, setScale: false },
+      dataIdx: nearest,
       focus: { prox: panel.series.length > 1 ? 24 : -1 },
     },
     focus: { alpha: 0.25 },
@@ -63,10 +71,10 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
       { label: look.axis, value: (_: uPlot, v: number | null) => (v == null ? '–' : onAxis(look.axis, v)) },
       ...panel.series.map((one, i) => ({
         label: one.label,
-        stroke: themeColor(seriesColor(one_trial ? i : trials.indexOf(one.trial))),
+        stroke: seriesColor(one_trial ? i : one.place, one_trial ? panel.series.length : places),
         width: 1.5,
         dash: !one_trial && one.group !== 'training' ? [5, 3] : undefined,
-        points: { show: one.x.length < 40 },
+        points: { show: one.x.length < 40 && panel.series.length <= kDots, fill: themeColor('--card') },
         value: (_: uPlot, v: number | null) => metric(v) || '–',
       })),
     ],
@@ -93,12 +101,23 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
 // A batch where a series has no value is `undefined` (the line passes over); a value that is not finite, or not
 // positive on a logarithmic axis, is null (a gap).
 function toData(panel: Panel, look: Look): uPlot.AlignedData {
-  return uPlot.join(
-    panel.series.map((one) => {
-      const y = smooth(one.y, look.smoothing);
-      return [one.x, look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y] as uPlot.AlignedData;
-    }),
-  );
+  const tables = panel.series.map((one) => {
+    const y = smooth(one.y, look.smoothing);
+    return { x: one.x, y: look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y };
+  });
+  const points = tables.reduce((sum, one) => sum + one.x.length, 0);
+  if (tables.length > kLegend && points > kCells) return onGrid(tables, kCells) as uPlot.AlignedData;
+  return uPlot.join(tables.map((one) => [one.x, one.y] as uPlot.AlignedData));
+}
+
+// The place nearest to the pointer's at which this series has a value: places are those of all series together.
+function nearest(plot: uPlot, series: number, at: number): number {
+  const values = plot.data[series] as (number | null | undefined)[] | undefined;
+  for (let off = 0; values && off < kNear; off++) {
+    if (values[at - off] != null) return at - off;
+    if (values[at + off] != null) return at + off;
+  }
+  return at;
 }
 
 // What the chart shows, for those who cannot see it.
@@ -145,8 +164,9 @@ export function MetricChart(props: Props) {
   useEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
 
   const many = panel.series.length > kLegend;
+  const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
-    <figure class="chart" aria-label={summary(panel)} data-panel={panel.name}>
+    <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
       <figcaption>
         {panel.name}
         {many && pointed.value !== undefined && <span class="quiet"> trial {pointed.value}</span>}

@@ -103,10 +103,11 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
 interface Props {
   trials: Trial[]; // at most 100
   ended: boolean;
+  names?: ReadonlyMap<number, string>; // of trials, where their number is not the best name
   system?: boolean; // what the machine did, instead of what the model learned
 }
 
-export function Metrics({ trials, ended, system = false }: Props) {
+export function Metrics({ trials, ended, names, system = false }: Props) {
   const { query, setQuery } = useQuery();
   const look = readLook(query);
   const zoom = readZoom(query.zoom);
@@ -123,6 +124,7 @@ export function Metrics({ trials, ended, system = false }: Props) {
   const found = (live.data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
   const sources = trials.map((trial) => ({
     trial: trial.id,
+    name: names?.get(trial.id),
     startMs: Date.parse(trial.startTime ?? '') || 0,
     metrics: found.filter((one) => one.trialId === trial.id),
   }));

@@ -8,6 +8,7 @@ export interface Series {
   label: string; // "training"; "validation (validation_loss)" where the metric is not called like its panel
   group: string;
   trial: number;
+  place: number; // of its trial among those asked for: the same color in every panel
   x: number[]; // in the axis's unit, rising: batches, seconds since the trial's start, epochs
   y: (number | null)[]; // null: not a finite number, drawn as a gap
   steps: number[]; // batches of each point
@@ -21,6 +22,7 @@ export interface Panel {
 // One trial's metrics.
 export interface Source {
   trial: number;
+  name?: string; // instead of "trial 12"
   startMs: number;
   metrics: MetricSeries[];
 }
@@ -83,7 +85,7 @@ function groupRank(group: string): number {
 
 function label(source: Source, many: boolean, group: string, name: string, panel: string): string {
   const own = panel === name ? group : `${group} (${name})`;
-  return many ? `trial ${source.trial} · ${own}` : own;
+  return many ? `${source.name ?? `trial ${source.trial}`} · ${own}` : own;
 }
 
 // The points of a series in order of x: a trial that ran again may have gone back.
@@ -97,7 +99,7 @@ function inOrder(one: Series): Series {
 // Panels in alphabetical order; in each, trials in the order given, training before validation before other groups.
 export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
   const panels = new Map<string, Series[]>();
-  for (const source of sources) {
+  for (const [place, source] of sources.entries()) {
     for (const metric of source.metrics) {
       const steps = sums(metric.batches);
       const x = places(metric, steps, axis, source);
@@ -111,13 +113,13 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
         label: label(source, sources.length > 1, metric.group, metric.name, panel),
         group: metric.group,
         trial: source.trial,
+        place,
         x: kept.map((i) => x[i] as number),
         y: kept.map((i) => y[i] ?? null),
         steps: kept.map((i) => steps[i] as number),
       });
     }
   }
-  const place_of = new Map(sources.map((source, i) => [source.trial, i]));
   return [...panels]
     .map(([name, all]) => ({
       name,
@@ -125,7 +127,7 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
         .map(inOrder)
         .sort(
           (a, b) =>
-            (place_of.get(a.trial) ?? 0) - (place_of.get(b.trial) ?? 0) ||
+            a.place - b.place ||
             groupRank(a.group) - groupRank(b.group) ||
             a.label.localeCompare(b.label),
         ),
@@ -159,4 +161,40 @@ export function stepsBetween(panel: Panel, from: number, to: number): [number, n
     });
   }
   return high > low ? [low, high] : undefined;
+}
+
+export interface XY {
+  x: readonly number[]; // rising
+  y: readonly (number | null)[];
+}
+
+// Many series with places of their own on places that they share, two in each of `cells` cells: all places of all series
+// together would be too many to draw. A cell holds a series' smallest and largest value there, in their order, so no peak
+// is lost; where a series has none it is undefined, and its line passes over. The first table is that of the places.
+export function onGrid(all: readonly XY[], cells: number): (number | null | undefined)[][] {
+  const low = Math.min(...all.map((one) => one.x[0] ?? Infinity));
+  const high = Math.max(...all.map((one) => one.x[one.x.length - 1] ?? -Infinity));
+  const width = (high - low) / cells || 1;
+  const used = new Uint8Array(2 * cells + 2);
+  const columns = all.map(({ x, y }) => {
+    const out = new Array<number | null | undefined>(2 * cells + 2);
+    x.forEach((place, at) => {
+      const cell = 2 * Math.floor((place - low) / width);
+      const value = y[at];
+      const [first, second] = [out[cell], out[cell + 1]];
+      if (first === undefined) out[cell] = value;
+      else if (second === undefined || value == null || first === null || second === null) out[cell + 1] = value;
+      else if (value < Math.min(first, second) || value > Math.max(first, second)) {
+        // The one of both that goes is the one on the same side.
+        const rising = first <= second;
+        if (value > second === rising) out[cell + 1] = value;
+        else [out[cell], out[cell + 1]] = [second, value];
+      }
+      used[cell] = 1;
+      if (out[cell + 1] !== undefined) used[cell + 1] = 1;
+    });
+    return out;
+  });
+  const places = [...used.keys()].filter((at) => used[at]);
+  return [places.map((at) => low + (at / 2) * width), ...columns.map((column) => places.map((at) => column[at]))];
 }

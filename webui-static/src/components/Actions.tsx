@@ -1,63 +1,154 @@
 // Owns the buttons that steer an experiment. The page changes when the master says that the state changed.
-import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
+import { paths } from '../address';
 import * as api from '../api';
+import * as changes from '../calls/changes';
+import { openProjects, type Project } from '../calls/places';
 import { isActive, isEnded, isStopping } from '../format';
-import { sessionEnded } from '../session';
+import { useLive } from '../live';
+import { useWork } from '../work';
 import type { Experiment } from '../wire';
+import { Confirm } from './Confirm';
+import { field, FormDialog } from './FormDialog';
 import { ErrorNote } from './notes';
 
-export function Actions({ experiment }: { experiment: Experiment }) {
-  const { id, state } = experiment;
-  const busy = useSignal<api.Action | undefined>(undefined);
-  const error = useSignal<api.ApiError | undefined>(undefined);
-  const dialog = useRef<HTMLDialogElement>(null);
-  if (isEnded(state)) return null;
+interface Props {
+  experiment: Experiment;
+  reload: () => void; // after what no event tells of
+}
 
-  const act = async (action: api.Action): Promise<void> => {
-    busy.value = action;
-    error.value = undefined;
-    try {
-      await api.act(id, action);
-    } catch (cause) {
-      error.value = cause instanceof api.ApiError ? cause : new api.ApiError(-1, String(cause));
-      if (error.value.status === 401) sessionEnded();
-    } finally {
-      busy.value = undefined;
-    }
+function ProjectChoice({ current }: { current: number }) {
+  const live = useLive('open projects', openProjects, () => false);
+  const name = (one: Project): string => `${one.workspaceName} / ${one.name}`;
+  return (
+    <>
+      <label>
+        Project
+        <select name="project" defaultValue={String(current)}>
+          {live.data?.map((one) => (
+            <option key={one.id} value={one.id} selected={one.id === current}>
+              {name(one)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <ErrorNote error={live.error} retry={live.reload} />
+    </>
+  );
+}
+
+function Edit({ experiment, reload }: Props) {
+  const save = async (fields: FormData): Promise<void> => {
+    const labels = field(fields, 'labels').split(',');
+    await changes.patch(experiment.id, {
+      name: field(fields, 'name'),
+      description: field(fields, 'description'),
+      labels: [...new Set(labels.map((one) => one.trim()).filter((one) => one !== ''))],
+    });
+    reload();
   };
+  return (
+    <FormDialog label="Edit…" title={`Experiment ${experiment.id}`} submit="Save" work={save}>
+      {() => (
+        <>
+          <label>
+            Name
+            <input type="text" name="name" required defaultValue={experiment.name} />
+          </label>
+          <label>
+            Description
+            <input type="text" name="description" defaultValue={experiment.description} />
+          </label>
+          <label>
+            Labels, with commas between
+            <input type="text" name="labels" defaultValue={experiment.labels.join(', ')} />
+          </label>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function Running({ experiment }: { experiment: Experiment }) {
+  const { id, state } = experiment;
+  const { busy, error, run } = useWork();
   const button = (action: api.Action, label: string, possible: boolean) => (
-    <button type="button" disabled={!possible || busy.value !== undefined} onClick={() => void act(action)}>
+    <button type="button" disabled={!possible || busy} onClick={() => void run(() => api.act(id, action))}>
       {label}
     </button>
   );
   return (
-    <div class="actions" role="group" aria-label="Actions">
-      {state === 'STATE_PAUSED'
-        ? button('activate', 'Activate', true)
-        : button('pause', 'Pause', isActive(state))}
+    <>
+      {state === 'STATE_PAUSED' ? button('activate', 'Activate', true) : button('pause', 'Pause', isActive(state))}
       {button('cancel', 'Cancel', !isStopping(state))}
-      <button
-        type="button"
-        class="danger"
-        disabled={busy.value !== undefined}
-        onClick={() => dialog.current?.showModal()}
+      <Confirm
+        label="Kill…"
+        title={`Kill experiment ${id}?`}
+        yes="Kill"
+        no="Keep it running"
+        work={() => api.act(id, 'kill')}
       >
-        Kill…
+        Its trials end at once, without saving a checkpoint. This cannot be undone.
+      </Confirm>
+      <ErrorNote error={error} />
+    </>
+  );
+}
+
+function Ended({ experiment, reload }: Props) {
+  const { id, archived } = experiment;
+  const { route } = useLocation();
+  const { busy, error, run } = useWork();
+  const then = async (work: () => Promise<unknown>): Promise<void> => {
+    if (await run(work)) reload();
+  };
+  return (
+    <>
+      {experiment.state === 'STATE_ERROR' && (
+        <button type="button" disabled={busy} onClick={() => void then(() => changes.retry(id))}>
+          Retry
+        </button>
+      )}
+      <a class="button" href={paths.goOn(id)}>
+        Continue…
+      </a>
+      <button type="button" disabled={busy} onClick={() => void then(() => changes.archive(id, !archived))}>
+        {archived ? 'Unarchive' : 'Archive'}
       </button>
-      <dialog ref={dialog} aria-labelledby="kill-title">
-        <form method="dialog">
-          <h2 id="kill-title">Kill experiment {id}?</h2>
-          <p>Its trials end at once, without saving a checkpoint. This cannot be undone.</p>
-          <div class="actions">
-            <button type="submit">Keep it running</button>
-            <button type="submit" class="danger" onClick={() => void act('kill')}>
-              Kill
-            </button>
-          </div>
-        </form>
-      </dialog>
-      <ErrorNote error={error.value} />
+      <Confirm
+        label="Delete…"
+        title={`Delete experiment ${id}?`}
+        yes="Delete"
+        no="Keep it"
+        work={() => changes.remove(id)}
+        done={() => route(paths.experiments)}
+      >
+        Its metrics, logs and the files of its checkpoints go too. This cannot be undone.
+      </Confirm>
+      <ErrorNote error={error} />
+    </>
+  );
+}
+
+export function Actions({ experiment, reload }: Props) {
+  const move = async (fields: FormData): Promise<void> => {
+    await changes.move(experiment.id, Number(field(fields, 'project')));
+    reload();
+  };
+  return (
+    <div class="actions" role="group" aria-label="Actions">
+      {isEnded(experiment.state) ? (
+        <Ended experiment={experiment} reload={reload} />
+      ) : (
+        <Running experiment={experiment} />
+      )}
+      <a class="button" href={paths.fork(experiment.id)}>
+        Fork…
+      </a>
+      <Edit experiment={experiment} reload={reload} />
+      <FormDialog label="Move…" title={`Move experiment ${experiment.id}`} submit="Move" work={move}>
+        {() => <ProjectChoice current={experiment.projectId} />}
+      </FormDialog>
     </div>
   );
 }

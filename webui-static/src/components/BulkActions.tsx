@@ -1,7 +1,9 @@
 // Owns what can be done to many experiments at once; says which of them refused and why.
 import { useSignal, type Signal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
+import { paths } from '../address';
 import * as api from '../api';
+import { kMostCompared } from '../compare/subjects';
 import { isActive, isEnded, isStopping } from '../format';
 import { sessionEnded } from '../session';
 import type { FoundExperiment } from '../wire';
@@ -59,6 +61,15 @@ export function BulkActions({ chosen }: { chosen: Signal<ReadonlyMap<number, Fou
   return (
     <div class="bulk" role="group" aria-label="Chosen experiments">
       <span role="status">{all.length} chosen</span>
+      {all.length > 1 && all.length <= kMostCompared ? (
+        <a class="button" href={paths.compare('experiments', all.map((one) => one.id))}>
+          Compare
+        </a>
+      ) : (
+        <button type="button" disabled title={`Choose 2 to ${kMostCompared}`}>
+          Compare
+        </button>
+      )}
       {button('pause', 'Pause')}
       {button('activate', 'Activate')}
       {button('cancel', 'Cancel')}

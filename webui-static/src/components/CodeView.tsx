@@ -1,9 +1,9 @@
 // Owns the code that an experiment was submitted with: its tree and one file of it, as text.
-import * as api from '../api';
 import { useQuery } from '../address';
+import { codeOf } from '../code';
 import { bytes } from '../format';
 import { useLive } from '../live';
-import { asText, fromBase64, gunzip, untar, type CodeFile } from '../tar';
+import { asText, type CodeFile } from '../tar';
 import { ErrorNote } from './notes';
 
 // Longer files are shown up to here.
@@ -34,10 +34,9 @@ export function CodeView({ experimentId }: { experimentId: number }) {
   const { query, setQuery } = useQuery();
   const live = useLive(
     `code ${experimentId}`,
-    async (signal) => untar(await gunzip(fromBase64(await api.modelDefinition(experimentId, signal)))),
+    (signal) => codeOf(experimentId, signal),
     () => false,
   );
-  if (live.error?.status === 404) return <p class="quiet">This experiment was submitted without code.</p>;
   if (!live.data) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   }

@@ -27,21 +27,31 @@ function Freshness() {
 const kPlaces: [string, string][] = [
   ['Dashboard', paths.home],
   ['Experiments', paths.experiments],
+  ['Workspaces', paths.workspaces],
   ['Cluster', paths.cluster],
+  ['Users', paths.users],
   ['Settings', paths.settings],
 ];
+
+// Pages that stand below another without its address.
+const kBelow: Record<string, string[]> = {
+  [paths.experiments]: ['/det/trials/', '/det/compare'],
+  [paths.workspaces]: ['/det/projects/'],
+};
 
 function Navigation() {
   const { path } = useLocation();
   const here = (to: string): boolean =>
-    to === paths.home ? path === '/det/' || path === '/det' : path.startsWith(to);
+    to === paths.home
+      ? path === '/det/' || path === '/det'
+      : path.startsWith(to) || (kBelow[to] ?? []).some((start) => path.startsWith(start));
   return (
     <nav aria-label="Main">
       {kPlaces.map(([name, to]) => (
         <a
           key={to}
           href={to}
-          aria-current={here(to) || (to === paths.experiments && path.startsWith('/det/trials')) ? 'page' : undefined}
+          aria-current={here(to) ? 'page' : undefined}
         >
           {name}
         </a>

@@ -3,14 +3,21 @@ import type { ComponentChildren } from 'preact';
 import { useLocation } from 'preact-iso';
 
 // The tab's name in the address is its first word; the first tab has none.
-export function Tabs({ names, current }: { names: readonly string[]; current: string }) {
-  const { path } = useLocation();
+// Keys of the address that every tab keeps are named.
+export function Tabs(props: { names: readonly string[]; current: string; keep?: readonly string[] }) {
+  const { names, current, keep = [] } = props;
+  const { path, query } = useLocation();
+  const kept = keep.filter((key) => query[key]).map((key) => [key, query[key] ?? '']);
+  const to = (more: string[][]): string => {
+    const text = new URLSearchParams([...kept, ...more]).toString();
+    return text === '' ? path : `${path}?${text}`;
+  };
   return (
     <nav class="tabs" aria-label="Views">
       {names.map((name, at) => (
         <a
           key={name}
-          href={at === 0 ? path : `${path}?tab=${name.toLowerCase()}`}
+          href={to(at === 0 ? [] : [['tab', name.toLowerCase()]])}
           aria-current={name === current ? 'page' : undefined}
         >
           {name}
@@ -26,7 +33,7 @@ export const currentTab = <T extends string>(names: readonly T[], tab: string | 
 export const Facts = ({ facts }: { facts: [string, ComponentChildren][] }) => (
   <dl class="facts">
     {facts
-      .filter(([, value]) => value !== '' && value !== null && value !== undefined)
+      .filter(([, value]) => value !== '' && value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0))
       .map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

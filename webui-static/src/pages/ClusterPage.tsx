@@ -1,11 +1,16 @@
 // Owns the view of the cluster: who holds which slot, what waits, how an agent joins.
 import * as api from '../api';
-import { paths, useTitle } from '../address';
+import { useQuery, useTitle } from '../address';
+import { AgentCard } from '../cluster/Agents';
+import { Queue } from '../cluster/Queue';
 import { useNow } from '../components/clock';
-import { ErrorNote, StateBadge } from '../components/notes';
-import { dateTime, percent, span } from '../format';
+import { ErrorNote } from '../components/notes';
+import { currentTab, Tabs } from '../components/Tabs';
+import { percent } from '../format';
 import { useLive } from '../live';
-import type { Agent, Experiment, Slot } from '../wire';
+import type { Agent, Experiment } from '../wire';
+
+const kTabs = ['Agents', 'Queue'] as const;
 
 export interface Use {
   slots: number;
@@ -51,50 +56,6 @@ export const useUnfinished = () =>
     500,
   );
 
-function SlotBox({ slot }: { slot: Slot }) {
-  const holder = slot.container;
-  const device = slot.device?.brand || slot.device?.type?.replace('TYPE_', '') || 'slot';
-  const state = !slot.enabled ? 'off' : holder ? 'held' : 'free';
-  const text = holder ? `trial ${holder.trialId}` : slot.enabled ? 'free' : 'disabled';
-  const inner = (
-    <>
-      <span class="slot-number">{slot.id}</span>
-      <span>{text}</span>
-      <span class="quiet">{device}</span>
-    </>
-  );
-  return holder && holder.trialId > 0 ? (
-    <a class={`slot slot-${state}`} href={paths.trial(holder.trialId)}>
-      {inner}
-    </a>
-  ) : (
-    <div class={`slot slot-${state}`}>{inner}</div>
-  );
-}
-
-function AgentCard({ agent, now }: { agent: Agent; now: number }) {
-  const slots = Object.values(agent.slots).sort((a, b) => Number(a.id) - Number(b.id));
-  const held = slots.filter((slot) => slot.container).length;
-  const state = !agent.connected ? 'away' : agent.draining ? 'draining' : agent.enabled ? '' : 'disabled';
-  return (
-    <article class="card" aria-label={`Agent ${agent.id}`}>
-      <div class="section-head">
-        <h3>{agent.id}</h3>
-        {state !== '' && <span class="state state-waiting">{state}</span>}
-        <span class="quiet">
-          {held} of {slots.length} slots held · up {span(agent.registeredTime, undefined, now)} ·{' '}
-          {agent.resourcePools.join(', ') || 'default'} · {agent.version}
-        </span>
-      </div>
-      <div class="slots">
-        {slots.map((slot) => (
-          <SlotBox key={slot.id} slot={slot} />
-        ))}
-      </div>
-    </article>
-  );
-}
-
 function Join() {
   const command = `det-agent --master ${location.host}`;
   return (
@@ -110,48 +71,6 @@ function Join() {
         </button>
       </div>
     </section>
-  );
-}
-
-function Queue({ waiting, now }: { waiting: Experiment[]; now: number }) {
-  if (waiting.length === 0) return <p class="quiet">Nothing waits for slots.</p>;
-  return (
-    <div class="table-frame" role="region" aria-label="Queue" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col" class="number">
-              ID
-            </th>
-            <th scope="col">Name</th>
-            <th scope="col">State</th>
-            <th scope="col">User</th>
-            <th scope="col">Pool</th>
-            <th scope="col">Submitted</th>
-            <th scope="col" class="number">
-              For
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {waiting.map((one) => (
-            <tr key={one.id}>
-              <td class="number">{one.id}</td>
-              <th scope="row">
-                <a href={paths.experiment(one.id)}>{one.name || `Experiment ${one.id}`}</a>
-              </th>
-              <td>
-                <StateBadge state={one.state} />
-              </td>
-              <td>{one.username}</td>
-              <td>{one.resourcePool || 'default'}</td>
-              <td>{dateTime(one.startTime)}</td>
-              <td class="number">{span(one.startTime, undefined, now)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 
@@ -175,35 +94,33 @@ export function UseBar({ use }: { use: Use }) {
   );
 }
 
-export function ClusterPage() {
-  useTitle('Cluster');
+function Agents() {
   const agents = useAgents();
-  const unfinished = useUnfinished();
   const now = useNow(true);
   const list = [...(agents.data ?? [])].sort((a, b) => a.id.localeCompare(b.id));
-  const waiting = (unfinished.data ?? []).filter((one) => one.state === 'STATE_QUEUED').reverse();
   return (
     <>
-      <div class="section-head">
-        <h1>Cluster</h1>
-      </div>
-      <ErrorNote error={agents.error ?? unfinished.error} retry={agents.reload} />
+      <ErrorNote error={agents.error} retry={agents.reload} />
       {agents.data && <UseBar use={useOf(list)} />}
-      <section aria-labelledby="agents-title">
-        <h2 id="agents-title">Agents</h2>
-        {agents.data && list.length === 0 && <p class="quiet">No agent yet: experiments wait until one joins.</p>}
-        {list.map((agent) => (
-          <AgentCard key={agent.id} agent={agent} now={now} />
-        ))}
-      </section>
-      <section aria-labelledby="queue-title">
-        <div class="section-head">
-          <h2 id="queue-title">Waiting for slots</h2>
-          <span class="quiet">longest first</span>
-        </div>
-        <Queue waiting={waiting} now={now} />
-      </section>
+      {agents.data && list.length === 0 && <p class="quiet">No agent yet: experiments wait until one joins.</p>}
+      {list.map((agent) => (
+        <AgentCard key={agent.id} agent={agent} now={now} />
+      ))}
       <Join />
+    </>
+  );
+}
+
+export function ClusterPage() {
+  useTitle('Cluster');
+  const { query } = useQuery();
+  const tab = currentTab(kTabs, query.tab);
+  return (
+    <>
+      <h1>Cluster</h1>
+      <Tabs names={kTabs} current={tab} />
+      {tab === 'Agents' && <Agents />}
+      {tab === 'Queue' && <Queue />}
     </>
   );
 }

@@ -1,14 +1,19 @@
 // Owns the view of one experiment: its state and what steers it, then a tab each for curves, hyperparameters, the
 // search over time, code, configuration and log.
 import * as api from '../api';
+import * as changes from '../calls/changes';
 import { HyperparameterViews } from '../charts/HyperparameterViews';
 import { Metrics } from '../charts/Metrics';
 import { ranks } from '../charts/search';
 import { SearchView } from '../charts/SearchView';
+import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
+import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
+import { kMostCompared } from '../compare/subjects';
 import { CodeView } from '../components/CodeView';
 import { LogView } from '../components/LogView';
+import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { TrialTable } from '../components/TrialTable';
@@ -18,12 +23,12 @@ import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
-const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Code', 'Configuration'] as const;
+const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Without a choice in the address so many trials are drawn, the best first.
 const kDrawn = 8;
 const kMostDrawn = 100;
 
-function Head({ one }: { one: Experiment }) {
+function Head({ one, reload }: { one: Experiment; reload: () => void }) {
   const now = useNow(!isEnded(one.state));
   return (
     <>
@@ -35,12 +40,14 @@ function Head({ one }: { one: Experiment }) {
           <h1>{one.name || `Experiment ${one.id}`}</h1>
           {one.description !== '' && <p>{one.description}</p>}
         </div>
-        <Actions experiment={one} />
+        <Actions experiment={one} reload={reload} />
       </div>
       <div class="state-line">
         <StateBadge state={one.state} />
+        {one.archived && <span class="quiet">archived</span>}
         {one.progress != null && <Progress value={one.progress} label="Progress" />}
       </div>
+      {one.state === 'STATE_QUEUED' && <Explain experimentId={one.id} jobId={one.jobId} />}
       <Facts
         facts={[
           ['Started', dateTime(one.startTime)],
@@ -55,7 +62,8 @@ function Head({ one }: { one: Experiment }) {
             one.checkpointCount > 0 ? `${one.checkpointCount} (${bytes(Number(one.checkpointSize))})` : '',
           ],
           ['Forked from', one.forkedFrom ? <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a> : ''],
-          ['Labels', one.labels.join(', ')],
+          ['Labels', one.labels.map((label) => <span class="tag" key={label}>{label}</span>)],
+          ['Project', one.projectName ? <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a> : ''],
         ]}
       />
     </>
@@ -76,6 +84,16 @@ function Config({ one }: { one: Experiment }) {
     </div>
   );
 }
+
+const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
+  <MarkdownNotes
+    text={one.notes}
+    save={async (notes) => {
+      await changes.patch(one.id, { notes });
+      reload();
+    }}
+  />
+);
 
 const smallerIsBetter = (one: Experiment): boolean => {
   const searcher = one.config?.searcher;
@@ -107,6 +125,14 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
           <span class="quiet">
             {trials.length} in all, {drawn.length} drawn
           </span>
+          {drawn.length < Math.min(trials.length, kMostDrawn) && (
+            <button type="button" class="plain" onClick={() => setQuery({ trials: trials.slice(0, kMostDrawn).map((trial) => trial.id).join(',') })}>
+              Draw {trials.length <= kMostDrawn ? `all ${trials.length}` : `the first ${kMostDrawn}`}
+            </button>
+          )}
+          {drawn.length > 1 && drawn.length <= kMostCompared && (
+            <a href={paths.compare('trials', drawn.map((trial) => trial.id))}>Compare those drawn</a>
+          )}
         </div>
         {trials.length === 0 ? (
           <p class="quiet">No trials yet.</p>
@@ -185,7 +211,7 @@ export function ExperimentPage({ id }: { id: number }) {
   const tab = currentTab(kTabs, query.tab);
   return (
     <>
-      <Head one={one} />
+      <Head one={one} reload={experiment.reload} />
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={kTabs} current={tab} />
       {tab === 'Metrics' && trials.data && <Curves one={one} trials={list} />}
@@ -205,8 +231,10 @@ export function ExperimentPage({ id }: { id: number }) {
           smallerIsBetter={smallerIsBetter(one)}
         />
       )}
+      {tab === 'Checkpoints' && <ExperimentCheckpoints one={one} smallerIsBetter={smallerIsBetter(one)} />}
       {tab === 'Code' && <CodeView experimentId={id} />}
       {tab === 'Configuration' && <Config one={one} />}
+      {tab === 'Notes' && <NotesOf one={one} reload={experiment.reload} />}
     </>
   );
 }

@@ -1,5 +1,6 @@
 // Owns the list of experiments: what is shown is in the address, rows come as the reader scrolls, live.
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
 import { available, column, type Column } from '../columns';
@@ -22,15 +23,15 @@ export const FirstExperiment = () => (
   </div>
 );
 
-export function ExperimentsPage() {
-  useTitle('Experiments');
+// Those of one project, or of all (0); `empty` stands where there are none at all.
+export function ExperimentList({ projectId, empty }: { projectId: number; empty: ComponentChildren }) {
   const { query, setQuery } = useQuery();
   const view = readView(query);
   const search = toSearch(view);
   const list = usePaged<FoundExperiment>(
-    `experiments ${JSON.stringify(search)}`,
+    `experiments ${projectId} ${JSON.stringify(search)}`,
     async (offset, limit, signal) => {
-      const answer = await api.searchExperiments(search, offset, limit, signal);
+      const answer = await api.searchExperiments({ ...search, projectId }, offset, limit, signal);
       return { rows: answer.experiments, total: answer.pagination.total };
     },
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
@@ -38,12 +39,12 @@ export function ExperimentsPage() {
   const chosen = useSignal<ReadonlyMap<number, FoundExperiment>>(new Map());
   const change = (part: Partial<View>): void => setQuery(writeView(part));
   const narrowed = search.text !== '' || search.filter !== '';
-  if (list.total === 0 && !narrowed && !list.error) return <FirstExperiment />;
+  if (list.total === 0 && !narrowed && !list.error) return <>{empty}</>;
   const columns = view.columns.map(column).filter((one): one is Column => one !== undefined);
   return (
     <>
       <div class="section-head">
-        <h1>Experiments</h1>
+        {projectId === 0 ? <h1>Experiments</h1> : <h2>Experiments</h2>}
         <span class="quiet" role="status">
           {list.total === undefined
             ? 'Loading…'
@@ -71,4 +72,9 @@ export function ExperimentsPage() {
       )}
     </>
   );
+}
+
+export function ExperimentsPage() {
+  useTitle('Experiments');
+  return <ExperimentList projectId={0} empty={<FirstExperiment />} />;
 }

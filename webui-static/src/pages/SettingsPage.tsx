@@ -1,5 +1,8 @@
 // Owns what a reader may choose for this browser.
 import { useTitle } from '../address';
+import { Tokens } from '../accounts/Tokens';
+import { patchUser } from '../calls/accounts';
+import { field, FormDialog } from '../components/FormDialog';
 import { kShortcuts } from '../keys';
 import { user } from '../session';
 import { density, theme, views, type Density, type Theme } from '../settings';
@@ -29,10 +32,40 @@ function Choice<T extends string>(props: {
   );
 }
 
+function Password() {
+  const set = async (fields: FormData): Promise<void> => {
+    const own = user.value;
+    if (!own) return;
+    const displayName = field(fields, 'displayName');
+    const password = String(fields.get('password') ?? '');
+    await patchUser(own.id, { displayName, ...(password === '' ? {} : { password }) });
+    user.value = { ...own, displayName };
+  };
+  return (
+    <p>
+      <FormDialog label="Name and password…" title="Name and password" submit="Save" work={set}>
+        {() => (
+          <>
+            <label>
+              Name to show
+              <input type="text" name="displayName" defaultValue={user.value?.displayName} />
+            </label>
+            <label>
+              New password, or nothing to keep it
+              <input type="password" name="password" autocomplete="new-password" />
+            </label>
+            <p class="quiet">A new password ends your other sessions and access tokens.</p>
+          </>
+        )}
+      </FormDialog>
+    </p>
+  );
+}
+
 export function SettingsPage() {
   useTitle('Settings');
   return (
-    <div class="narrow">
+    <div class="settings">
       <h1>Settings</h1>
       <p class="quiet">
         Signed in as {user.value?.username}
@@ -61,6 +94,8 @@ export function SettingsPage() {
           choose={(value) => (density.value = value)}
         />
       </div>
+      <Password />
+      <Tokens />
       <section aria-labelledby="views-title">
         <h2 id="views-title">Saved views</h2>
         {views.value.length === 0 && (

@@ -1,55 +1,40 @@
 // Owns the view of one trial: curves, log, checkpoints, hyperparameters, attempts, and what its machine did.
-import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
 import * as api from '../api';
+import { Timeline } from '../charts/Timeline';
 import { Metrics } from '../charts/Metrics';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
+import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
+import { Confirm } from '../components/Confirm';
 import { LogView } from '../components/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
-import { sessionEnded } from '../session';
 import { paths, useQuery, useTitle } from '../address';
-import type { Allocation, Checkpoint, Trial } from '../wire';
+import type { Allocation, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
 const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
 
-function Kill({ trial }: { trial: Trial }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const error = useSignal<api.ApiError | undefined>(undefined);
-  if (isEnded(trial.state)) return null;
-  const kill = async (): Promise<void> => {
-    try {
-      await api.killTrial(trial.id);
-    } catch (cause) {
-      error.value = cause instanceof api.ApiError ? cause : new api.ApiError(-1, String(cause));
-      if (error.value.status === 401) sessionEnded();
-    }
-  };
-  return (
-    <div class="actions">
-      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
-        Kill…
-      </button>
-      <dialog ref={dialog} aria-labelledby="kill-title">
-        <form method="dialog">
-          <h2 id="kill-title">Kill trial {trial.id}?</h2>
-          <p>It ends at once, without saving a checkpoint. This cannot be undone.</p>
-          <div class="actions">
-            <button type="submit">Keep it running</button>
-            <button type="submit" class="danger" onClick={() => void kill()}>
-              Kill
-            </button>
-          </div>
-        </form>
-      </dialog>
-      <ErrorNote error={error.value} />
-    </div>
-  );
-}
+const TrialActions = ({ trial }: { trial: Trial }) => (
+  <div class="actions">
+    <a class="button" href={paths.fork(trial.experimentId, trial.id)}>
+      Continue in a new experiment…
+    </a>
+    {!isEnded(trial.state) && (
+      <Confirm
+        label="Kill…"
+        title={`Kill trial ${trial.id}?`}
+        yes="Kill"
+        no="Keep it running"
+        work={() => api.killTrial(trial.id)}
+      >
+        It ends at once, without saving a checkpoint. This cannot be undone.
+      </Confirm>
+    )}
+  </div>
+);
 
 function Head({ trial }: { trial: Trial }) {
   const now = useNow(!isEnded(trial.state));
@@ -63,7 +48,7 @@ function Head({ trial }: { trial: Trial }) {
           </p>
           <h1>Trial {trial.id}</h1>
         </div>
-        <Kill trial={trial} />
+        <TrialActions trial={trial} />
       </div>
       <div class="state-line">
         <StateBadge state={trial.state} />
@@ -90,61 +75,6 @@ function Head({ trial }: { trial: Trial }) {
   );
 }
 
-function CheckpointRow({ one }: { one: Checkpoint }) {
-  const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
-  const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
-  const kept = one.state === 'STATE_COMPLETED';
-  return (
-    <details class="card checkpoint">
-      <summary>
-        <StateBadge state={one.state} /> batch {one.stepsCompleted.toLocaleString()}{' '}
-        <span class="quiet">
-          {dateTime(one.reportTime)} · {bytes(size)} · {files.length} files
-          {one.training?.searcherMetric != null && ` · metric ${metric(one.training.searcherMetric)}`}
-        </span>
-      </summary>
-      <p>
-        <code>{one.uuid}</code> {kept && <a href={`/checkpoints/${encodeURIComponent(one.uuid)}`}>Download</a>}
-      </p>
-      {one.storagePath !== '' && (
-        <p class="quiet">
-          on the cluster: <code>{one.storagePath}</code>
-        </p>
-      )}
-      <ul class="plain-list">
-        {files.map(([path, length]) => (
-          <li key={path}>
-            <code>{path}</code> <span class="quiet">{bytes(Number(length))}</span>
-          </li>
-        ))}
-      </ul>
-      <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
-    </details>
-  );
-}
-
-function Checkpoints({ trial }: { trial: Trial }) {
-  const live = useLive(
-    `checkpoints ${trial.id}`,
-    (signal) => api.checkpoints(trial.id, signal),
-    (change) => change === 'everything' || (change.kind === 'checkpoint' && change.trialId === trial.id),
-  );
-  return (
-    <>
-      <ErrorNote error={live.error} retry={live.reload} />
-      {live.data?.length === 0 && (
-        <p class="quiet">
-          No checkpoints yet. <code>min_checkpoint_period</code> in the configuration makes them come more often;{' '}
-          <code>det experiment pause</code> saves one at once.
-        </p>
-      )}
-      {live.data?.map((one) => (
-        <CheckpointRow key={one.uuid} one={one} />
-      ))}
-    </>
-  );
-}
-
 const ending = (one: Allocation): string =>
   [
     one.exitKind === '' ? '' : stateName(one.exitKind),
@@ -160,11 +90,13 @@ function Attempts({ trial }: { trial: Trial }) {
     (signal) => api.allocations(trial.id, signal),
     (change) => change === 'everything' || (change.kind === 'trial' && change.trialId === trial.id),
   );
+  const saved = useCheckpoints(trial.id);
   const now = useNow(live.data?.some((one) => !one.endTime) ?? false);
   if (live.data?.length === 0) return <p class="quiet">It has not held a slot yet.</p>;
   return (
     <>
       <ErrorNote error={live.error} retry={live.reload} />
+      {live.data && <Timeline attempts={live.data} checkpoints={saved.data ?? []} nowMs={now} />}
       <div class="table-frame" role="region" aria-label="Attempts" tabIndex={0}>
         <table>
           <thead>
@@ -248,7 +180,7 @@ export function TrialPage({ id }: { id: number }) {
       <Tabs names={kTabs} current={tab} />
       {tab === 'Metrics' && <Metrics trials={[trial]} ended={isEnded(trial.state)} />}
       {tab === 'Log' && <LogView trialId={id} taskId={trial.taskId} />}
-      {tab === 'Checkpoints' && <Checkpoints trial={trial} />}
+      {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}
       {tab === 'Profiler' && <Metrics trials={[trial]} ended={isEnded(trial.state)} system />}

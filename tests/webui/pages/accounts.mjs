@@ -1,0 +1,114 @@
+// Owns the sentences about people and places: workspaces, projects, users, roles, tokens, templates.
+import assert from 'node:assert/strict';
+import { audit, cluster, page, until, untilText } from '../driver.mjs';
+import { kProbe, open } from './filling.mjs';
+
+const dialog = () => page.getByRole('dialog');
+const save = (name) => dialog().getByRole('button', { name, exact: true }).click();
+
+export const accounts = [
+  [
+    'a workspace and a project are made; an experiment moves there and is listed there',
+    async () => {
+      await open('workspaces');
+      await page.getByRole('region', { name: 'Workspaces' }).getByText('Uncategorized').waitFor();
+      await audit('workspaces');
+      await page.getByRole('button', { name: 'New workspace…' }).click();
+      await dialog().getByLabel('Name').fill(`team ${kProbe}`);
+      await save('Create');
+      await page.waitForURL(/\/det\/workspaces\/\d+$/);
+      await untilText('No projects yet');
+      await page.getByRole('button', { name: 'New project…' }).click();
+      await dialog().getByLabel('Name').fill(`vision ${kProbe}`);
+      await dialog().getByLabel('Description').fill(kProbe);
+      await save('Create');
+      await page.waitForURL(/\/det\/projects\/\d+$/);
+      await untilText('No experiments here yet');
+      await audit('project-empty');
+      const project = page.url();
+      await open('experiments/2');
+      await page.getByRole('button', { name: 'Move…' }).click();
+      await dialog().getByLabel('Project').selectOption(`team ${kProbe} / vision ${kProbe}`);
+      await save('Move');
+      await page.locator('.facts').getByRole('link', { name: 'vision' }).click();
+      await page.waitForURL(project);
+      await until(() => document.querySelectorAll('tbody tr[data-id]').length === 1);
+      await audit('project');
+      await page.getByRole('button', { name: 'Delete…' }).click();
+      await save('Delete');
+      await page.getByRole('alert').waitFor();
+      assert.equal(await page.$('main img'), null);
+    },
+  ],
+  [
+    'a user is made, given a role in a workspace, changed and made inactive',
+    async () => {
+      await open('users');
+      await page.getByRole('button', { name: 'New user…' }).click();
+      await dialog().getByLabel('User name').fill('ada');
+      await dialog().getByLabel('Name to show').fill(kProbe);
+      await dialog().getByLabel('Password').fill('easy');
+      await save('Create');
+      await dialog().getByRole('alert').waitFor();
+      await audit('user-refused');
+      await dialog().getByLabel('Password').fill('a long sentence of no use');
+      await save('Create');
+      await page.getByRole('cell', { name: kProbe }).waitFor();
+      await page.getByRole('button', { name: 'Give a role to ada' }).click();
+      await dialog().getByLabel('Role').selectOption('Viewer');
+      await dialog().getByLabel('Where').selectOption(`team ${kProbe}`);
+      await save('Give');
+      await page.getByRole('button', { name: `Take Viewer in team ${kProbe} from ada` }).waitFor();
+      await audit('users');
+      await page.getByRole('button', { name: 'Edit ada' }).click();
+      await dialog().getByLabel('Active').uncheck();
+      await save('Save');
+      await untilText('Inactive');
+      await open('workspaces/2?tab=members');
+      await page.getByRole('button', { name: `Take Viewer in team ${kProbe} from ada` }).click();
+      await until(() => !document.querySelector('main').textContent.includes('Viewer'));
+      await audit('members');
+      assert.equal(await page.$('main img'), null);
+    },
+  ],
+  [
+    'a token is made, shown once, good for the API, and revoked',
+    async () => {
+      await open('settings');
+      await page.getByRole('button', { name: 'New token…' }).click();
+      await dialog().getByLabel('What it is for').fill(`tests ${kProbe}`);
+      await dialog().getByLabel('It may').selectOption('Look only');
+      await save('Create');
+      const token = await page.locator('.note code').textContent();
+      await audit('token');
+      const ask = async () =>
+        (await fetch(`${cluster.url}/api/v1/me`, { headers: { Authorization: `Bearer ${token}` } })).status;
+      assert.equal(await ask(), 200);
+      await page.getByRole('button', { name: 'Done' }).click();
+      assert.ok(!(await page.content()).includes(token));
+      await page.getByRole('button', { name: /^Revoke token/ }).click();
+      await save('Revoke');
+      await until(() => document.querySelector('[aria-label^="Revoke token"]') === null);
+      assert.equal(await ask(), 401);
+    },
+  ],
+  [
+    'a template is written, its mistakes told at their lines, and deleted',
+    async () => {
+      await open('workspaces?tab=templates');
+      await untilText('det experiment create --template NAME');
+      await page.getByLabel('Name').fill('shared');
+      await page.getByLabel('Template', { exact: true }).fill('max_restarts: many\n');
+      await page.getByRole('button', { name: 'Save template' }).click();
+      await page.getByRole('list', { name: 'Problems' }).getByText('line 1').waitFor();
+      await page.getByLabel('Template', { exact: true }).fill(`max_restarts: 2\n# ${kProbe}\n`);
+      await page.getByRole('button', { name: 'Save template' }).click();
+      await page.waitForURL(/template=shared/);
+      await page.getByRole('navigation', { name: 'Templates' }).getByRole('button', { name: 'shared' }).waitFor();
+      await audit('templates');
+      await page.getByRole('button', { name: 'Delete…' }).click();
+      await save('Delete');
+      await untilText('None yet.');
+    },
+  ],
+];

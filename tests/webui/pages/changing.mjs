@@ -1,0 +1,120 @@
+// Owns the sentences about what is changed on the page of an experiment: its words, its notes, its end, its successors.
+import assert from 'node:assert/strict';
+import { audit, cluster, page, until, untilText } from '../driver.mjs';
+import { kProbe, open } from './filling.mjs';
+
+const actions = () => page.getByRole('group', { name: 'Actions' });
+const state = (wanted) => until((text) => document.querySelector('.state-line .state')?.textContent === text, wanted);
+const editor = () => page.getByLabel('Configuration', { exact: true });
+const replace = async (from, to) => {
+  const text = await editor().inputValue();
+  assert.ok(text.includes(from), text);
+  await editor().fill(text.replace(from, to));
+};
+
+export const changing = [
+  [
+    'name, description and labels are changed in place, and are text',
+    async () => {
+      await open('experiments/1');
+      await state('Running');
+      await actions().getByRole('button', { name: 'Edit…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Experiment 1' });
+      await dialog.getByLabel('Name').fill(`renamed ${kProbe}`);
+      await dialog.getByLabel('Description').fill('described');
+      await dialog.getByLabel('Labels').fill(`good, ${kProbe}, good`);
+      await audit('edit');
+      await dialog.getByRole('button', { name: 'Save' }).click();
+      await until((text) => document.querySelector('h1')?.textContent === text, `renamed ${kProbe}`);
+      assert.deepEqual(await page.$$eval('.facts .tag', (all) => all.map((one) => one.textContent)), ['good', kProbe]);
+    },
+  ],
+  [
+    'notes are Markdown, and no markup, script or dangerous link comes through',
+    async () => {
+      await open('experiments/1?tab=notes');
+      await page.getByRole('button', { name: 'Edit notes' }).click();
+      await page
+        .getByLabel('Notes, in Markdown')
+        .fill(`# What\n\n**bold** ${kProbe}\n\n- [page](https://example.org/)\n- [evil](javascript:alert(1))\n\n\`\`\`\n<script>window.pwned=1</script>\n\`\`\``);
+      await audit('notes-edit');
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByRole('button', { name: 'Edit notes' }).waitFor();
+      await page.reload();
+      await page.locator('.markdown strong', { hasText: 'bold' }).waitFor();
+      assert.deepEqual(await page.$$eval('.markdown a', (all) => all.map((one) => one.getAttribute('href'))), ['https://example.org/']);
+      assert.equal(await page.$('main img, main script'), null);
+      assert.equal(await page.evaluate(() => window.pwned), undefined);
+      await audit('notes');
+    },
+  ],
+  [
+    'a fork is checked as somebody types: each mistake at its line, then what it would train',
+    async () => {
+      await actions().getByRole('link', { name: 'Fork…' }).click();
+      await page.waitForURL('**/experiments/1/fork');
+      await untilText('Valid: 1 trial');
+      await replace('max_restarts: 1', 'max_restarts: many');
+      await untilText('1 problem');
+      await page.getByRole('list', { name: 'Problems' }).getByText('max_restarts').waitFor();
+      assert.equal(await page.locator('.editor-bad').textContent(), '14\n');
+      assert.ok(await page.getByRole('button', { name: 'Create experiment' }).isDisabled());
+      await page.getByRole('list', { name: 'Problems' }).getByRole('button').click();
+      assert.match(await page.evaluate(() => document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)), /max_restarts: many/);
+      await audit('fork-problem');
+      await page.reload();
+      await untilText('1 problem');
+      await replace('max_restarts: many', 'max_restarts: 2');
+      await untilText('Valid: 1 trial');
+      await page.getByRole('region', { name: 'What changes against experiment 1' }).waitFor();
+      await audit('fork');
+    },
+  ],
+  [
+    'what is valid becomes an experiment, with the code of the first',
+    async () => {
+      await replace('learning_rate: 0.1', 'learning_rate: 0.7');
+      await until(() => document.querySelector('.verdict')?.textContent.startsWith('Valid'));
+      await editor().press('Control+Enter');
+      await page.waitForURL('**/det/experiments/4');
+      await untilText('Forked from');
+      await open('experiments/4?tab=code');
+      await page.getByRole('button', { name: 'model.txt' }).waitFor();
+      await open('trials/1');
+      await page.getByRole('link', { name: 'Continue in a new experiment…' }).click();
+      await page.waitForURL('**/experiments/1/fork?trial=1');
+      await until(() => document.querySelector('textarea')?.value.includes('  source_trial_id: 1\n'));
+    },
+  ],
+  [
+    'Kill ends it; then it can be continued, archived, moved and deleted, each after a question',
+    async () => {
+      await open('experiments/4');
+      await actions().getByRole('button', { name: 'Kill…' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
+      await state('Canceled');
+      await actions().getByRole('button', { name: 'Archive', exact: true }).click();
+      await actions().getByRole('button', { name: 'Unarchive' }).waitFor();
+      await audit('ended');
+      await actions().getByRole('button', { name: 'Unarchive' }).click();
+      await actions().getByRole('button', { name: 'Archive', exact: true }).waitFor();
+      await actions().getByRole('link', { name: 'Continue…' }).click();
+      await page.waitForURL('**/experiments/4/continue');
+      const override = page.getByLabel('Changes to the configuration');
+      assert.match(await override.inputValue(), /max_length: \{batches: 2000000\}/);
+      await override.fill('searcher: {max_length: {batches: 5}}');
+      await page.getByRole('button', { name: 'Continue experiment' }).click();
+      await page.getByRole('alert').waitFor();
+      await audit('continue');
+      await open('experiments/4');
+      await actions().getByRole('button', { name: 'Delete…' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();
+      await actions().getByRole('button', { name: 'Delete…' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+      await page.waitForURL('**/det/experiments');
+      await until(() => document.querySelectorAll('tbody tr[data-id]').length === 3);
+      const left = await cluster.det(['experiment', 'list', '--json']);
+      assert.ok(!/"id": ?4\b/.test(left), left);
+    },
+  ],
+];

@@ -1,0 +1,76 @@
+// Owns the sentences about comparing experiments and trials.
+import assert from 'node:assert/strict';
+import { audit, page, until, untilText } from '../driver.mjs';
+import { kProbe, open } from './filling.mjs';
+
+const tab = (name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
+const rows = () =>
+  page.$$eval('.compare:last-of-type tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+export const comparing = [
+  [
+    'those chosen in the list are compared, their curves in one chart',
+    async () => {
+      await page.getByLabel('Choose experiment 1').check();
+      await page.getByLabel('Choose experiment 2').check();
+      await page.getByLabel('Choose experiment 3').check();
+      await page.getByRole('group', { name: 'Chosen experiments' }).getByRole('link', { name: 'Compare' }).click();
+      await page.waitForURL(/\/det\/compare\?experiments=[123],[123],[123]$/);
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      await until(() => document.querySelector('figure[data-panel="grad_norm"]')?.ariaLabel.includes('experiment 2 · training'));
+      await audit('compare');
+    },
+  ],
+  [
+    'hyperparameters and configurations show in what they differ, and on demand what is the same',
+    async () => {
+      await open('compare?experiments=1,2,3&tab=hyperparameters');
+      await untilText('1 of 2 differ');
+      const values = page.getByRole('region', { name: 'Hyperparameters' });
+      assert.deepEqual(
+        await values.locator('tbody tr').allInnerTexts(),
+        ['learning_rate\t0.1\t0.2\t0.3'],
+      );
+      await page.getByLabel('Also what is the same').check();
+      await until(() => location.search.includes('same=1'));
+      assert.equal(await values.locator('tbody tr').count(), 2);
+      await audit('compare-hyperparameters');
+      await tab('Configuration');
+      await page.getByRole('region', { name: 'Configurations' }).getByText('max_restarts').waitFor();
+      await page.getByRole('region', { name: 'experiment 1 → experiment 2' }).waitFor();
+      const lines = await page.$$eval('.diff-left .diff-text, .diff-right .diff-text', (all) => all.map((one) => one.textContent));
+      assert.ok(lines.includes('max_restarts: 1') && lines.includes('max_restarts: 2'), lines.join('\n'));
+      assert.ok(lines.some((line) => line.includes(kProbe)));
+      await page.getByLabel('Right').selectOption('experiment 3');
+      await page.getByRole('region', { name: 'experiment 1 → experiment 3' }).waitFor();
+      await audit('compare-configuration');
+    },
+  ],
+  [
+    'code is compared file by file, as text',
+    async () => {
+      await open('compare?experiments=1,2&tab=code');
+      const files = page.getByRole('navigation', { name: 'Files' });
+      await files.getByText('only right').waitFor();
+      await files.getByRole('button', { name: 'model.txt' }).click();
+      await until(() => document.querySelector('.diff-right .diff-text')?.textContent === 'number 2');
+      await audit('compare-code');
+      await files.getByRole('button', { name: 'extra.txt' }).click();
+      await until((probe) => document.querySelector('.diff-right .diff-text')?.textContent === probe, kProbe);
+      assert.equal(await page.$('main img'), null);
+      assert.equal(await page.evaluate(() => window.pwned), undefined);
+    },
+  ],
+  [
+    'trials are compared too, and nothing to compare says how to begin',
+    async () => {
+      await open('compare?trials=1,3,x');
+      await untilText('Compare 2 trials');
+      await page.getByRole('link', { name: 'trial 3' }).click();
+      await page.waitForURL('**/det/trials/3');
+      await open('compare');
+      await untilText('Nothing to compare');
+      await audit('compare-nothing');
+    },
+  ],
+];

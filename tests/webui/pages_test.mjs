@@ -1,0 +1,23 @@
+// Owns the test of the pages that show more than one experiment, and of what is changed from a page: comparing, forking,
+// labels and notes, the queue, accounts. Debian's chromium against a real cluster.
+// Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
+import { cluster, complaints, run } from './driver.mjs';
+import { accounts } from './pages/accounts.mjs';
+import { changing } from './pages/changing.mjs';
+import { comparing } from './pages/comparing.mjs';
+import { filling } from './pages/filling.mjs';
+import { queueing } from './pages/queueing.mjs';
+import assert from 'node:assert/strict';
+
+cluster.slots = 3;
+
+const leaving = [
+  [
+    'no markup that a user wrote became one, and no script failed',
+    async () => {
+      assert.deepEqual(complaints, []);
+    },
+  ],
+];
+
+await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...leaving]);

@@ -1,0 +1,74 @@
+// Owns putting made-up rows into the database of a test's master: copies of its first experiment and trial, series of a
+// million points, logs of a million lines.
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { cluster } from './driver.mjs';
+
+export const kLongTrial = 800_000;
+const kPoints = 1_000_000;
+
+export function sql(text) {
+  const socket = path.join(cluster.directory, 'master/postgres/socket');
+  return execFileSync('psql', ['-qAt', '-v', 'ON_ERROR_STOP=1', '-h', socket, '-U', 'det', '-c', text, 'det'], {
+    encoding: 'utf8',
+  }).trim();
+}
+
+// A copy of the first experiment's row, or of its trial's, with other values in some columns.
+export function copies(table, values, from) {
+  const columns = sql(
+    `SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
+     WHERE table_name = '${table}'`,
+  ).split(',');
+  const parts = columns.map((name) => values[name] ?? `r.${name}`);
+  return `INSERT INTO ${table} (${columns}) SELECT ${parts} FROM ${table} r, ${from} WHERE r.id = 1;`;
+}
+
+export const longTrial = () =>
+  copies(
+    'trials',
+    { id: `${kLongTrial}`, request_id: `'long'`, task_id: `'long'`, state: `'COMPLETED'`, ended: 'now()' },
+    'generate_series(1, 1) n',
+  ) +
+  `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)
+   SELECT ${kLongTrial}, 1, 'training', n, now() - interval '1 day' + n * interval '50 milliseconds',
+     json_build_object('loss', CASE WHEN n = 654321 THEN 77 ELSE 2.0 / (1 + n / 50000.0) + sin(n) / 20 END)
+   FROM generate_series(1, ${kPoints}) n;
+   INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)
+   SELECT 'long', 'long.1', 'vm', n % 4, now() - interval '1 day' + n * interval '1 millisecond',
+     CASE WHEN n % 100000 = 0 THEN 'ERROR' ELSE 'INFO' END, 'stdout', 'task', convert_to('line ' || n, 'UTF8')
+   FROM generate_series(1, ${kPoints}) n;`;
+
+// So many trials of one experiment, each with a loss at so many batches, training 10 batches a second.
+export const curves = (experiment, trials, points) =>
+  copies(
+    'experiments',
+    {
+      id: `${experiment}`,
+      request_id: `''`,
+      name: `'many curves'`,
+      state: `'COMPLETED'`,
+      searcher_name: `'random'`,
+      ended: 'now()',
+    },
+    'generate_series(1, 1) n',
+  ) +
+  copies(
+    'trials',
+    {
+      id: `${experiment} + n`,
+      experiment_id: `${experiment}`,
+      request_id: `'c' || n`,
+      task_id: `'curve-' || n`,
+      hparams: `json_build_object('lr', n / 100.0)`,
+      state: `'COMPLETED'`,
+      steps_completed: `${points}`,
+      best_metric: `n / 1000.0`,
+      ended: 'now()',
+    },
+    `generate_series(0, ${trials - 1}) n`,
+  ) +
+  `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)
+   SELECT ${experiment} + n, 1, 'training', s, now() - interval '1 day' + s * interval '100 milliseconds',
+     json_build_object('loss', 2.0 / (1 + s / 500.0) + n / 100.0 + sin(s * (n + 1)) / 50)
+   FROM generate_series(0, ${trials - 1}) n, generate_series(1, ${points}) s;`;

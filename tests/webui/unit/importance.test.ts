@@ -1,0 +1,32 @@
+// Owns the tests of what hyperparameters say about a metric.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { heatMap, importance } from '../../../webui-static/src/charts/importance';
+import { dimensions } from '../../../webui-static/src/charts/search';
+import type { Trial } from '../../../webui-static/src/wire';
+
+const trials = Array.from({ length: 60 }, (_, n) => {
+  const [lr, act, noise] = [n / 60, ['relu', 'tanh'][n % 2] as string, ((n * 7919) % 61) / 61];
+  return { id: n, hparams: { lr, act, noise }, searcherMetricValue: 3 * lr + (act === 'relu' ? 0.4 : 0) } as unknown as Trial;
+});
+
+test('what the metric follows is important, what it does not is not', () => {
+  const found = importance(trials, dimensions(trials));
+  assert.deepEqual(found.map((one) => one.name), ['lr', 'act', 'noise']);
+  assert.ok((found[0]?.share ?? 0) > 0.8 && (found[2]?.share ?? 1) < 0.1, JSON.stringify(found));
+});
+
+test('few trials say nothing, equal metrics give no importance', () => {
+  assert.deepEqual(importance(trials.slice(0, 3), dimensions(trials)), []);
+  const equal = trials.map((trial) => ({ ...trial, searcherMetricValue: 1 }));
+  assert.ok(importance(equal, dimensions(equal)).every((one) => one.share === 0));
+});
+
+test('a heat map holds each trial once, the highest row on top', () => {
+  const all = dimensions(trials);
+  const [act, lr] = [all.find((one) => one.name === 'act'), all.find((one) => one.name === 'lr')];
+  assert.ok(act && lr);
+  const cells = heatMap(trials, act, lr);
+  assert.equal(cells.flat().reduce((sum, cell) => sum + cell.count, 0), 60);
+  assert.ok((cells[0]?.[0]?.mean ?? 0) > (cells[cells.length - 1]?.[0]?.mean ?? 9));
+});

@@ -1,0 +1,26 @@
+// Owns the tests of what moving a job means.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Job } from '../../../webui-static/src/calls/cluster';
+import { byPool, moved, movement } from '../../../webui-static/src/cluster/reorder';
+
+const job = (jobId: string, resourcePool = 'p'): Job => ({ jobId, resourcePool }) as Job;
+const all = [job('a'), job('b'), job('c')];
+
+test('up is ahead of whom it passes, down behind', () => {
+  assert.deepEqual(movement(all, 2, 0), { jobId: 'c', aheadOf: 'a' });
+  assert.deepEqual(movement(all, 0, 1), { jobId: 'a', behindOf: 'b' });
+  assert.equal(movement(all, 1, 1), undefined);
+  assert.equal(movement(all, 1, 7), undefined);
+  assert.equal(movement([job('a', 'p'), job('b', 'q')], 0, 1), undefined);
+});
+
+test('the list shows the move before the master has', () => {
+  assert.deepEqual(moved(['a', 'b', 'c'], 2, 0), ['c', 'a', 'b']);
+  assert.deepEqual(moved(['a', 'b', 'c'], 0, 1), ['b', 'a', 'c']);
+});
+
+test('each pool has a queue of its own', () => {
+  const pools = byPool([job('a', 'z'), job('b', 'y'), job('c', 'z')]);
+  assert.deepEqual(pools.map(([pool, list]) => [pool, list.map((one) => one.jobId)]), [['y', ['b']], ['z', ['a', 'c']]]);
+});

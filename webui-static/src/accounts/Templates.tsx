@@ -1,0 +1,118 @@
+// Owns templates of configurations: list, text, making and removing one.
+import { useSignal } from '@preact/signals';
+import { useQuery } from '../address';
+import { removeTemplate, saveTemplate, templates, type Template } from '../calls/accounts';
+import { workspaces } from '../calls/places';
+import { ConfigEditor } from '../components/ConfigEditor';
+import { Confirm } from '../components/Confirm';
+import { Loaded } from '../components/Loaded';
+import { ErrorNote } from '../components/notes';
+import { useLive } from '../live';
+import { useWork } from '../work';
+
+const kFirstText = '# Whatever many experiments share.\nmax_restarts: 3\n';
+
+function Form({ one, done }: { one: Template | undefined; done: (name: string) => void }) {
+  const name = useSignal(one?.name ?? '');
+  const text = useSignal(one?.text ?? kFirstText);
+  const place = useSignal(one?.workspaceId ?? 1);
+  const places = useLive('workspaces', (signal) => workspaces(signal), () => false);
+  const { busy, error, run } = useWork();
+  const save = async (): Promise<void> => {
+    const template = { name: name.value.trim(), workspaceId: place.value, text: text.value };
+    if (template.name !== '' && (await run(() => saveTemplate(template, one === undefined)))) done(template.name);
+  };
+  return (
+    <section aria-label={one ? `Template ${one.name}` : 'New template'}>
+      {!one && (
+        <div class="controls">
+          <label class="check">
+            Name <input type="text" value={name.value} onInput={(e) => (name.value = e.currentTarget.value)} />
+          </label>
+          <label class="check">
+            Workspace
+            <select value={place.value} onChange={(e) => (place.value = Number(e.currentTarget.value))}>
+              {places.data?.map((where) => (
+                <option key={where.id} value={where.id}>
+                  {where.name}
+                </option>
+              ))}
+            </select>
+          </label>
+        </div>
+      )}
+      <ConfigEditor
+        label="Template"
+        text={text.value}
+        problems={error?.problems ?? []}
+        change={(to) => (text.value = to)}
+        submit={() => void save()}
+      />
+      {(error?.problems.length ?? 0) === 0 && <ErrorNote error={error} />}
+      <button type="button" class="primary" disabled={busy} onClick={() => void save()}>
+        Save template
+      </button>
+    </section>
+  );
+}
+
+export function Templates() {
+  const { query, setQuery } = useQuery();
+  const live = useLive('templates', (signal) => templates(signal), (change) => change === 'everything');
+  const open = (name: string): void => {
+    live.reload();
+    setQuery({ template: name });
+  };
+  return (
+    <Loaded live={live}>
+      {(all) => {
+        const one = all.find((template) => template.name === query.template);
+        return (
+          <div class="code-page">
+            <nav aria-label="Templates" class="files">
+              {all.length === 0 && (
+                <p class="quiet">
+                  None yet. An experiment takes one by <code>det experiment create --template NAME</code>.
+                </p>
+              )}
+              <ul class="plain-list">
+                {all.map((template) => (
+                  <li key={template.name}>
+                    <button
+                      type="button"
+                      class="link"
+                      aria-current={template === one ? 'true' : undefined}
+                      onClick={() => setQuery({ template: template.name })}
+                    >
+                      {template.name}
+                    </button>
+                  </li>
+                ))}
+              </ul>
+              {one && (
+                <button type="button" onClick={() => setQuery({ template: '' })}>
+                  New template
+                </button>
+              )}
+            </nav>
+            <div class="stack">
+              <Form key={one?.name ?? ''} one={one} done={open} />
+              {one && (
+                <Confirm
+                  label="Delete…"
+                  title={`Delete template ${one.name}?`}
+                  yes="Delete"
+                  no="Keep it"
+                  work={() => removeTemplate(one.name)}
+                  done={() => open('')}
+                >
+                  Experiments that were made with it keep what they got.
+                </Confirm>
+              )}
+            </div>
+          </div>
+        );
+      }}
+    </Loaded>
+  );
+}

@@ -1,0 +1,120 @@
+// Owns access tokens: what programs sign in with. A new one is shown once.
+import { useSignal } from '@preact/signals';
+import { makeToken, revokeToken, tokens } from '../calls/accounts';
+import { Confirm } from '../components/Confirm';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { Table } from '../components/Table';
+import { dateTime } from '../format';
+import { useLive } from '../live';
+
+const kLifespans: readonly (readonly [string, string])[] = [
+  ['720h', '30 days'],
+  ['24h', 'a day'],
+  ['2160h', '90 days'],
+  ['8760h', 'a year'],
+];
+const kReach: readonly (readonly [string, string])[] = [
+  ['', 'All that I may'],
+  ['Viewer', 'Look only'],
+  ['Editor', 'Look and edit'],
+];
+
+function Choice({ name, label, options }: { name: string; label: string; options: typeof kReach }) {
+  return (
+    <label>
+      {label}
+      <select name={name}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function Tokens() {
+  const live = useLive('tokens', (signal) => tokens(signal), (change) => change === 'everything');
+  const fresh = useSignal('');
+  const make = async (fields: FormData): Promise<void> => {
+    fresh.value = await makeToken(field(fields, 'description'), field(fields, 'lifespan'), field(fields, 'role'));
+    live.reload();
+  };
+  return (
+    <section aria-labelledby="tokens-title">
+      <div class="section-head">
+        <h2 id="tokens-title">Access tokens</h2>
+        <span class="quiet">for programs, instead of a password</span>
+        <span class="spring" />
+        <FormDialog label="New token…" title="New access token" submit="Create" work={make}>
+          {() => (
+            <>
+              <label>
+                What it is for
+                <input type="text" name="description" required />
+              </label>
+              <Choice name="lifespan" label="Good for" options={kLifespans} />
+              <Choice name="role" label="It may" options={kReach} />
+            </>
+          )}
+        </FormDialog>
+      </div>
+      {fresh.value !== '' && (
+        <div class="note note-wait" role="status">
+          <p>Copy it now: it is not shown again.</p>
+          <div class="copy">
+            <pre tabIndex={0}>
+              <code>{fresh.value}</code>
+            </pre>
+            <button type="button" onClick={() => void navigator.clipboard?.writeText(fresh.value)}>
+              Copy
+            </button>
+            <button type="button" onClick={() => (fresh.value = '')}>
+              Done
+            </button>
+          </div>
+        </div>
+      )}
+      <Loaded live={live}>
+        {(all) =>
+          all.length === 0 ? (
+            <p class="quiet">
+              None yet. <code>det token create</code> makes one too.
+            </p>
+          ) : (
+            <Table label="Access tokens" heads={['#ID', 'For', 'User', 'May', 'Good until', 'Last used', 'Actions']}>
+              {all.map((one) => (
+                <tr key={one.id}>
+                  <td class="number">{one.id}</td>
+                  <th scope="row">{one.description}</th>
+                  <td>{one.username}</td>
+                  <td>{one.role || 'all that the user may'}</td>
+                  <td>{one.revoked ? 'revoked' : dateTime(one.expiry)}</td>
+                  <td>{dateTime(one.lastUsedAt)}</td>
+                  <td>
+                    {!one.revoked && (
+                      <Confirm
+                        label="Revoke…"
+                        name={`Revoke token ${one.id}`}
+                        title={`Revoke token ${one.id}?`}
+                        yes="Revoke"
+                        no="Keep it"
+                        plain
+                        work={() => revokeToken(one.id)}
+                        done={live.reload}
+                      >
+                        What uses it is refused from now on. This cannot be undone.
+                      </Confirm>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+    </section>
+  );
+}

@@ -1,0 +1,99 @@
+// Owns the calls about people: users, roles, access tokens; and the templates that they share.
+import { address, change, get } from '../http';
+import type { User } from '../wire';
+
+export interface Account extends User {
+  active: boolean;
+  lastAuthAt?: string | null;
+}
+
+export const users = async (signal?: AbortSignal): Promise<Account[]> =>
+  (await get<{ users: Account[] }>(address('/api/v1/users', { limit: -1 }), signal)).users;
+export const makeUser = (user: Partial<Account>, password: string): Promise<unknown> =>
+  change('POST', '/api/v1/users', { user, password });
+export const patchUser = (
+  id: number,
+  to: { displayName?: string; admin?: boolean; active?: boolean; password?: string },
+): Promise<unknown> => change('PATCH', `/api/v1/users/${id}`, to);
+
+export interface Role {
+  roleId: number;
+  name: string;
+}
+export interface Assignment {
+  userId: number;
+  role: Role;
+  workspaceId: number | undefined; // undefined: everywhere
+}
+interface RoleAnswer {
+  role?: Role | null;
+  userRoleAssignments?: {
+    userId: number;
+    roleAssignment?: { scopeWorkspaceId?: number | null; scopeCluster?: boolean } | null;
+  }[];
+}
+
+export const roles = async (): Promise<Role[]> =>
+  (await change<{ roles: Role[] }>('POST', '/api/v1/roles/search', { limit: 100 })).roles;
+
+// Who has which role where, as far as one may know.
+export async function assignments(): Promise<Assignment[]> {
+  const roleIds = (await roles()).map((role) => role.roleId);
+  const answer = await change<{ roles: RoleAnswer[] }>('POST', '/api/v1/roles/search/by-ids', { roleIds });
+  return answer.roles.flatMap(({ role, userRoleAssignments = [] }) =>
+    role
+      ? userRoleAssignments.map(({ userId, roleAssignment }) => ({
+          userId,
+          role,
+          workspaceId: roleAssignment?.scopeWorkspaceId ?? undefined,
+        }))
+      : [],
+  );
+}
+
+export const setRole = (on: boolean, { userId, role, workspaceId }: Assignment): Promise<unknown> =>
+  change('POST', `/api/v1/roles/${on ? 'add' : 'remove'}-assignments`, {
+    userRoleAssignments: [
+      {
+        userId,
+        roleAssignment: {
+          role: { roleId: role.roleId },
+          ...(workspaceId === undefined ? { scopeCluster: true } : { scopeWorkspaceId: workspaceId }),
+        },
+      },
+    ],
+  });
+
+export interface Token {
+  id: number;
+  username: string;
+  description: string;
+  role: string; // "": as far as its user
+  revoked: boolean;
+  createdAt?: string | null;
+  expiry?: string | null;
+  lastUsedAt?: string | null;
+}
+export const tokens = async (signal?: AbortSignal): Promise<Token[]> =>
+  (await get<{ tokenInfo: Token[] }>(address('/api/v1/tokens', { limit: -1 }), signal)).tokenInfo;
+// Told this once.
+export const makeToken = async (description: string, lifespan: string, role: string): Promise<string> =>
+  (await change<{ token: string }>('POST', '/api/v1/tokens', { description, lifespan, role })).token;
+export const revokeToken = (id: number): Promise<unknown> =>
+  change('PATCH', `/api/v1/tokens/${id}`, { setRevoked: true });
+
+export interface Template {
+  name: string;
+  workspaceId: number;
+  text: string; // YAML as somebody wrote it
+}
+export const templates = async (signal?: AbortSignal): Promise<Template[]> =>
+  (await get<{ templates: Template[] }>(address('/api/v1/templates', { limit: -1 }), signal)).templates;
+const templateAt = (name: string): string => `/api/v1/templates/${encodeURIComponent(name)}`;
+export const saveTemplate = (template: Template, isNew: boolean): Promise<unknown> =>
+  change(isNew ? 'POST' : 'PUT', templateAt(template.name), {
+    workspaceId: template.workspaceId,
+    text: template.text,
+    fileName: 'template',
+  });
+export const removeTemplate = (name: string): Promise<unknown> => change('DELETE', templateAt(name));

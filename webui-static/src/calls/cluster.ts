@@ -1,0 +1,63 @@
+// Owns the calls about machines and the queues of their pools.
+import { change, get } from '../http';
+
+export interface Job {
+  jobId: string;
+  type: string; // "TYPE_EXPERIMENT" …
+  entityId: string; // the experiment's number
+  name: string;
+  userId: number;
+  resourcePool: string;
+  priority: number; // 1..99, 1 first
+  weight: number;
+  maxSlots: number; // 0: no limit
+  requestedSlots: number;
+  allocatedSlots: number;
+  isPreemptible: boolean;
+  progress: number;
+  submissionTime?: string | null;
+  summary: { state: string; jobsAhead: number };
+}
+
+// In the order of the queues, pool by pool.
+export const jobs = async (signal?: AbortSignal): Promise<Job[]> =>
+  (await get<{ jobs: Job[] }>('/api/v1/job-queues', signal)).jobs;
+
+export type JobChange = { jobId: string } & (
+  | { aheadOf: string }
+  | { behindOf: string }
+  | { priority: number }
+  | { weight: number }
+  | { maxSlots: number }
+  | { resourcePool: string }
+);
+export const updateJobs = (updates: JobChange[]): Promise<unknown> => change('POST', '/api/v1/job-queues', { updates });
+
+export interface Suggestion {
+  what: string; // "SLOTS", "SPREAD", "MAX_SLOTS", "AGENT", "ENDS", "PRIORITY"
+  value: number;
+  agentId: string;
+  trialId: number;
+  preempts: number[];
+}
+export interface Explanation {
+  trialId: number;
+  experimentId: number;
+  reason: string;
+  text: string; // all of it for people: a line a fact
+  suggestions: Suggestion[];
+}
+export const explain = async (experimentId: number, signal?: AbortSignal): Promise<Explanation | undefined> =>
+  (await get<{ explanation?: Explanation | null }>(`/api/v1/experiments/${experimentId}/explain`, signal)).explanation ??
+  undefined;
+
+// With `drain` what runs there may finish; without, it leaves and waits again.
+export const setAgent = (id: string, on: boolean, drain = false): Promise<unknown> =>
+  change('POST', `/api/v1/agents/${encodeURIComponent(id)}/${on ? 'enable' : 'disable'}`, on ? {} : { drain });
+export const setSlot = (agent: string, slot: string, on: boolean, drain = false): Promise<unknown> =>
+  change(
+    'POST',
+    `/api/v1/agents/${encodeURIComponent(agent)}/slots/${encodeURIComponent(slot)}/${on ? 'enable' : 'disable'}`,
+    on ? {} : { drain },
+  );
+

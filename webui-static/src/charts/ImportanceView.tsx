@@ -1,0 +1,106 @@
+// Owns showing which hyperparameters matter, and the metric over two of them at once.
+import { useQuery } from '../address';
+import { metric, percent } from '../format';
+import type { Trial } from '../wire';
+import { asChoice, heatMap, importance, kFewest } from './importance';
+import type { Dimension } from './search';
+
+export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
+  const found = importance(trials, all);
+  if (found.length === 0) return <p class="quiet">Importance needs at least {kFewest} trials with a metric.</p>;
+  return (
+    <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
+      <figcaption>
+        Importance <span class="quiet">how much of the metric's differences goes with each alone</span>
+      </figcaption>
+      <ul class="plain-list importance">
+        {found.map((one) => (
+          <li key={one.name}>
+            <span>{one.name}</span>
+            <progress max={1} value={one.share} aria-label={`Importance of ${one.name}`} />
+            <span>{percent(one.share)}</span>
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}
+
+// Where the cell of a place begins and ends, in the dimension's own values.
+function edge(one: Dimension, at: number, count: number): string {
+  if (one.kind === 'words') return one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
+  const value = (part: number): number =>
+    one.kind === 'log' ? one.min * (one.max / one.min) ** part : one.min + part * (one.max - one.min);
+  return `${metric(value(at / count))} – ${metric(value((at + 1) / count))}`;
+}
+
+interface Props {
+  trials: Trial[];
+  all: Dimension[];
+  name: string; // of the metric
+  smallerIsBetter: boolean;
+}
+
+export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
+  const { query, setQuery } = useQuery();
+  const [first, second] = all;
+  if (!first || !second) return null;
+  const across = all.find((one) => one.name === query.hx) ?? first;
+  const up = all.find((one) => one.name === query.hy && one !== across) ?? (across === second ? first : second);
+  const [x, y] = [asChoice(across, trials), asChoice(up, trials)];
+  const cells = heatMap(trials, x, y);
+  const means = cells.flat().flatMap((cell) => (cell.mean === undefined ? [] : [cell.mean]));
+  const [low, high] = [Math.min(...means), Math.max(...means)];
+  const warmth = (mean: number): number => {
+    const part = high > low ? (mean - low) / (high - low) : 1;
+    return Math.min(4, Math.floor((smallerIsBetter ? 1 - part : part) * 5));
+  };
+  const columns = cells[0]?.length ?? 0;
+  const choice = (key: 'hx' | 'hy', label: string, value: Dimension) => (
+    <label class="check">
+      {label}{' '}
+      <select value={value.name} onChange={(e) => setQuery({ [key]: e.currentTarget.value })}>
+        {all.map((one) => (
+          <option key={one.name}>{one.name}</option>
+        ))}
+      </select>
+    </label>
+  );
+  return (
+    <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel="heat">
+      <figcaption>
+        {name} over two <span class="quiet">the mean of the trials in each cell; strongest is best</span>
+      </figcaption>
+      <div class="controls">
+        {choice('hx', 'Across', x)}
+        {choice('hy', 'Up', y)}
+      </div>
+      <div class="heat-frame" role="region" aria-label="Heat map" tabIndex={0}>
+        <table class="heat">
+          <tbody>
+            {cells.map((row, at) => (
+              <tr key={at}>
+                <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
+                {row.map((cell, column) => (
+                  <td key={column} class={cell.mean === undefined ? '' : `heat-${warmth(cell.mean)}`} title={`${cell.count} trials`}>
+                    {metric(cell.mean)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+          <tfoot>
+            <tr>
+              <td />
+              {Array.from({ length: columns }, (_, column) => (
+                <th scope="col" key={column}>
+                  {edge(x, column, columns)}
+                </th>
+              ))}
+            </tr>
+          </tfoot>
+        </table>
+      </div>
+    </figure>
+  );
+}

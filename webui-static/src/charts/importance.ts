@@ -1,0 +1,81 @@
+// Owns what the hyperparameters of a search say about its metric: how much of its differences goes with each, and the
+// mean over two of them at once. Pure.
+import type { Trial } from '../wire';
+import { flatten, metricOf, position, type Dimension } from './search';
+
+// Numbers are put into so many groups of equally many trials.
+const kGroups = 4;
+// Fewer trials say nothing.
+export const kFewest = 6;
+
+export interface Importance {
+  name: string;
+  share: number; // 0..1 of the metric's variance
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
+
+function groups(dimension: Dimension, trials: readonly Trial[]): number[][] {
+  const placed = trials
+    .map((trial) => ({ at: position(dimension, trial), value: metricOf(trial) }))
+    .filter((one): one is { at: number; value: number } => one.value !== undefined && Number.isFinite(one.at))
+    .sort((a, b) => a.at - b.at);
+  const distinct = new Set(placed.map((one) => one.at)).size;
+  const found = new Map<number, number[]>();
+  placed.forEach((one, rank) => {
+    const group = distinct <= kGroups ? one.at : Math.floor((rank * kGroups) / placed.length);
+    found.set(group, [...(found.get(group) ?? []), one.value]);
+  });
+  return [...found.values()];
+}
+
+// Epsilon squared of a one-way analysis of variance (Kelley, An unbiased correlation ratio measure, 1935): the share of
+// the variance between groups, corrected for what chance alone would give. The most important first.
+export function importance(trials: readonly Trial[], all: readonly Dimension[]): Importance[] {
+  const values = trials.map(metricOf).filter((one): one is number => one !== undefined);
+  if (values.length < kFewest) return [];
+  const center = mean(values);
+  const total = values.reduce((sum, one) => sum + (one - center) ** 2, 0);
+  return all
+    .map((dimension) => {
+      const found = groups(dimension, trials);
+      const within = found.reduce((sum, group) => {
+        const own = mean(group);
+        return sum + group.reduce((inner, one) => inner + (one - own) ** 2, 0);
+      }, 0);
+      const free = values.length - found.length;
+      const chance = free > 0 ? ((found.length - 1) * within) / free : total;
+      return { name: dimension.name, share: total > 0 ? Math.max(0, (total - within - chance) / total) : 0 };
+    })
+    .sort((a, b) => b.share - a.share);
+}
+
+export interface HeatCell {
+  count: number;
+  mean: number | undefined;
+}
+
+// A number of which there are few values is a choice among them.
+export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Dimension {
+  if (one.kind === 'words') return one;
+  const values = [...new Set(trials.map((trial) => Number(flatten(trial.hparams).get(one.name))))].sort((a, b) => a - b);
+  if (values.length > most) return one;
+  return { name: one.name, kind: 'words', words: values.map((value) => JSON.stringify(value)), min: 0, max: values.length - 1 };
+}
+
+// Trials by place on two dimensions, rows from the top: the highest of `y` first.
+export function heatMap(trials: readonly Trial[], x: Dimension, y: Dimension, most = 8): HeatCell[][] {
+  const size = (one: Dimension): number => (one.kind === 'words' ? Math.min(most, one.words.length) : Math.min(most, 6));
+  const [columns, rows] = [size(x), size(y)];
+  const values = Array.from({ length: rows }, () => Array.from({ length: columns }, (): number[] => []));
+  for (const trial of trials) {
+    const value = metricOf(trial);
+    if (value === undefined) continue;
+    const place = (one: Dimension, count: number): number => {
+      const at = position(one, trial);
+      return one.kind === 'words' ? Math.round(at * (count - 1)) : Math.min(count - 1, Math.floor(at * count));
+    };
+    values[rows - 1 - place(y, rows)]?.[place(x, columns)]?.push(value);
+  }
+  return values.map((row) => row.map((own) => ({ count: own.length, mean: own.length > 0 ? mean(own) : undefined })));
+}

@@ -1,0 +1,104 @@
+// Owns the map of agents and slots: who holds what, and taking an agent or a slot out of use.
+import { paths } from '../address';
+import { setAgent, setSlot } from '../calls/cluster';
+import { field, FormDialog } from '../components/FormDialog';
+import { ErrorNote } from '../components/notes';
+import { span } from '../format';
+import { useWork } from '../work';
+import type { Agent, Slot } from '../wire';
+
+interface Switch {
+  what: string; // "agent a1", "slot 2 of agent a1"
+  on: boolean;
+  small?: boolean;
+  set: (on: boolean, drain: boolean) => Promise<unknown>;
+}
+
+function Switch({ what, on, small, set }: Switch) {
+  const { busy, error, run } = useWork();
+  if (!on) {
+    return (
+      <>
+        <button
+          type="button"
+          class={small ? 'plain' : ''}
+          aria-label={`Enable ${what}`}
+          disabled={busy}
+          onClick={() => void run(() => set(true, false))}
+        >
+          Enable
+        </button>
+        <ErrorNote error={error} />
+      </>
+    );
+  }
+  return (
+    <FormDialog
+      label="Disable…"
+      name={`Disable ${what}`}
+      title={`Disable ${what}?`}
+      submit="Disable"
+      plain={small}
+      work={(fields) => set(false, field(fields, 'drain') === 'on')}
+    >
+      {() => (
+        <>
+          <p>It takes nothing new until it is enabled again, over restarts too.</p>
+          <label class="check">
+            <input type="checkbox" name="drain" defaultChecked /> Let what runs there finish
+          </label>
+          <p class="quiet">Otherwise it saves a checkpoint, leaves, and waits for other slots.</p>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
+  const holder = slot.container;
+  const device = slot.device?.brand || slot.device?.type?.replace('TYPE_', '') || 'slot';
+  const state = !slot.enabled ? 'off' : holder ? 'held' : 'free';
+  const text = slot.draining ? 'draining' : slot.enabled ? 'free' : 'disabled';
+  return (
+    <div class={`slot slot-${state}`}>
+      <span class="slot-number">{slot.id}</span>
+      {holder && holder.trialId > 0 ? (
+        <a href={paths.trial(holder.trialId)}>trial {holder.trialId}</a>
+      ) : (
+        <span>{holder ? 'a command' : text}</span>
+      )}
+      <span class="quiet">{device}</span>
+      <Switch
+        what={`slot ${slot.id} of agent ${agent.id}`}
+        on={slot.enabled}
+        small
+        set={(on, drain) => setSlot(agent.id, slot.id, on, drain)}
+      />
+    </div>
+  );
+}
+
+export function AgentCard({ agent, now }: { agent: Agent; now: number }) {
+  const slots = Object.values(agent.slots).sort((a, b) => Number(a.id) - Number(b.id));
+  const held = slots.filter((slot) => slot.container).length;
+  const state = !agent.connected ? 'away' : agent.draining ? 'draining' : agent.enabled ? '' : 'disabled';
+  return (
+    <article class="card" aria-label={`Agent ${agent.id}`}>
+      <div class="section-head">
+        <h3>{agent.id}</h3>
+        {state !== '' && <span class="state state-waiting">{state}</span>}
+        <span class="quiet">
+          {held} of {slots.length} slots held · up {span(agent.registeredTime, undefined, now)} ·{' '}
+          {agent.resourcePools.join(', ') || 'default'} · {agent.version}
+        </span>
+        <span class="spring" />
+        <Switch what={`agent ${agent.id}`} on={agent.enabled} set={(on, drain) => setAgent(agent.id, on, drain)} />
+      </div>
+      <div class="slots">
+        {slots.map((slot) => (
+          <SlotBox key={slot.id} slot={slot} agent={agent} />
+        ))}
+      </div>
+    </article>
+  );
+}

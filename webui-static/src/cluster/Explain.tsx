@@ -1,0 +1,55 @@
+// Owns saying why an experiment waits, what stands in its way, and what would start it.
+import type { ComponentChildren } from 'preact';
+import { paths } from '../address';
+import { explain, updateJobs, type JobChange, type Suggestion } from '../calls/cluster';
+import { ErrorNote } from '../components/notes';
+import { useLive } from '../live';
+import { useWork } from '../work';
+
+// The text with its trials and experiments as links.
+const linked = (text: string): ComponentChildren[] =>
+  text.split(/\b((?:trial|experiment) \d+)\b/).map((part, at) => {
+    if (at % 2 === 0) return part;
+    const [what, id] = part.split(' ');
+    return (
+      <a key={at} href={what === 'trial' ? paths.trial(Number(id)) : paths.experiment(Number(id))}>
+        {part}
+      </a>
+    );
+  });
+
+function toChange(jobId: string, { what, value }: Suggestion): [string, JobChange] | undefined {
+  if (what === 'PRIORITY') return [`Set priority ${value}`, { jobId, priority: value }];
+  if (what === 'MAX_SLOTS') return [`Allow ${value} slots`, { jobId, maxSlots: value }];
+  return undefined;
+}
+
+export function Explain({ experimentId, jobId }: { experimentId: number; jobId: string }) {
+  const live = useLive(
+    `explain ${experimentId}`,
+    (signal) => explain(experimentId, signal),
+    (change) => change === 'everything' || ['experiment', 'trial', 'agent'].includes(change.kind),
+    1000,
+  );
+  const { busy, error, run } = useWork();
+  const found = live.data;
+  if (!found) {
+    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Looking…</p>;
+  }
+  const offers = (found.suggestions ?? [])
+    .map((one) => toChange(jobId, one))
+    .filter((one): one is [string, JobChange] => one !== undefined);
+  return (
+    <div class="explain" role="region" aria-label={`Why experiment ${experimentId} waits`}>
+      <p class="lines-kept">{linked(found.text)}</p>
+      <div class="actions">
+        {offers.map(([label, change]) => (
+          <button type="button" key={label} disabled={busy} onClick={() => void run(() => updateJobs([change]))}>
+            {label}
+          </button>
+        ))}
+      </div>
+      <ErrorNote error={error} />
+    </div>
+  );
+}

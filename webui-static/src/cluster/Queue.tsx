@@ -1,0 +1,237 @@
+// Owns the queues of the pools: their order, changed by dragging or by keys, priorities, and why a job waits.
+import { useSignal, type Signal } from '@preact/signals';
+import { paths, useQuery } from '../address';
+import { jobs, updateJobs, type Job, type JobChange } from '../calls/cluster';
+import { useNow } from '../components/clock';
+import { field, FormDialog } from '../components/FormDialog';
+import { ErrorNote } from '../components/notes';
+import { dateTime, span } from '../format';
+import { useLive } from '../live';
+import { useWork } from '../work';
+import { Explain } from './Explain';
+import { byPool, moved, movement } from './reorder';
+
+interface Drag {
+  pool: string;
+  from: number;
+  over: number;
+}
+interface Tools {
+  busy: boolean;
+  now: number;
+  drag: Signal<Drag | undefined>;
+  move: (from: number, to: number) => void;
+  reload: () => void;
+}
+
+function Change({ job, reload }: { job: Job; reload: () => void }) {
+  const save = async (fields: FormData): Promise<void> => {
+    const { jobId } = job;
+    const [priority, maxSlots] = [Number(field(fields, 'priority')), Number(field(fields, 'max'))];
+    const [weight, resourcePool] = [Number(field(fields, 'weight')), field(fields, 'pool')];
+    const updates: JobChange[] = [];
+    if (priority !== job.priority) updates.push({ jobId, priority });
+    if (maxSlots !== job.maxSlots) updates.push({ jobId, maxSlots });
+    if (weight !== job.weight) updates.push({ jobId, weight });
+    if (resourcePool !== job.resourcePool) updates.push({ jobId, resourcePool });
+    if (updates.length > 0) await updateJobs(updates);
+    reload();
+  };
+  return (
+    <FormDialog
+      label="Change…"
+      name={`Change job ${job.entityId}`}
+      title={`Experiment ${job.entityId} in the queue`}
+      submit="Save"
+      work={save}
+      plain
+    >
+      {() => (
+        <>
+          <label>
+            Priority, 1 to 99; 1 goes first
+            <input type="number" name="priority" min="1" max="99" required defaultValue={String(job.priority)} />
+          </label>
+          <label>
+            Slots at most, 0 for no limit
+            <input type="number" name="max" min="0" required defaultValue={String(job.maxSlots)} />
+          </label>
+          <label>
+            Weight
+            <input type="number" name="weight" min="0" step="any" required defaultValue={String(job.weight)} />
+          </label>
+          <label>
+            Pool
+            <input type="text" name="pool" required defaultValue={job.resourcePool} />
+          </label>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; tools: Tools }) {
+  const { query, setQuery } = useQuery();
+  const { drag } = tools;
+  const waits = job.summary.state === 'STATE_QUEUED';
+  const open = query.explain === job.entityId;
+  const target = drag.value?.pool === job.resourcePool && drag.value.over === at && drag.value.from !== at;
+  const over = (event: DragEvent): void => {
+    if (drag.value?.pool !== job.resourcePool) return;
+    event.preventDefault();
+    if (drag.value.over !== at) drag.value = { ...drag.value, over: at };
+  };
+  return (
+    <>
+      <tr
+        draggable
+        class={target ? `drop-${at < (drag.value?.from ?? 0) ? 'above' : 'below'}` : ''}
+        data-job={job.entityId}
+        onDragStart={(event) => {
+          event.dataTransfer?.setData('text/plain', job.jobId);
+          drag.value = { pool: job.resourcePool, from: at, over: at };
+        }}
+        onDragOver={over}
+        onDragEnd={() => (drag.value = undefined)}
+        onDrop={(event) => {
+          event.preventDefault();
+          if (drag.value?.pool === job.resourcePool) tools.move(drag.value.from, at);
+          drag.value = undefined;
+        }}
+      >
+        <td class="grip">
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Move experiment ${job.entityId} up`}
+            disabled={at === 0 || tools.busy}
+            onClick={() => tools.move(at, at - 1)}
+          >
+            ↑
+          </button>
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Move experiment ${job.entityId} down`}
+            disabled={last || tools.busy}
+            onClick={() => tools.move(at, at + 1)}
+          >
+            ↓
+          </button>
+        </td>
+        <td class="number">{job.entityId}</td>
+        <th scope="row">
+          <a href={paths.experiment(Number(job.entityId))} draggable={false}>
+            {job.name || `Experiment ${job.entityId}`}
+          </a>
+        </th>
+        <td>
+          <span class={`state state-${waits ? 'waiting' : 'busy'}`}>{waits ? 'Waits' : 'Runs'}</span>
+        </td>
+        <td class="number">{job.priority}</td>
+        <td class="number">
+          {job.allocatedSlots} of {job.requestedSlots}
+        </td>
+        <td title={dateTime(job.submissionTime)}>{span(job.submissionTime, undefined, tools.now)}</td>
+        <td>
+          <Change job={job} reload={tools.reload} />
+          {waits && (
+            <button
+              type="button"
+              class="plain"
+              aria-expanded={open}
+              aria-label={`Why does experiment ${job.entityId} wait?`}
+              onClick={() => setQuery({ explain: open ? '' : job.entityId })}
+            >
+              Why?
+            </button>
+          )}
+        </td>
+      </tr>
+      {open && waits && (
+        <tr>
+          <td colSpan={8}>
+            <Explain experimentId={Number(job.entityId)} jobId={job.jobId} />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+const kHeads = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'For', 'Actions'];
+const kNumbers = ['ID', 'Priority', 'Slots'];
+
+function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () => void }) {
+  const { pool, list } = props;
+  const drag = useSignal<Drag | undefined>(undefined);
+  const promised = useSignal<Job[] | undefined>(undefined);
+  const { busy, error, run } = useWork();
+  const shown = promised.value ?? list;
+  const move = async (from: number, to: number): Promise<void> => {
+    const change = movement(shown, from, to);
+    if (!change) return;
+    promised.value = moved(shown, from, to);
+    await run(() => updateJobs([change]));
+    promised.value = undefined;
+    props.reload();
+  };
+  const tools: Tools = { busy, now: props.now, drag, move: (from, to) => void move(from, to), reload: props.reload };
+  return (
+    <section aria-label={`Queue of pool ${pool}`}>
+      <div class="section-head">
+        <h2>{pool}</h2>
+        <span class="quiet">
+          {list.filter((job) => job.summary.state === 'STATE_QUEUED').length} of {list.length} wait
+        </span>
+      </div>
+      <ErrorNote error={error} />
+      <div class="table-frame" role="region" aria-label={`Jobs of pool ${pool}`} tabIndex={0}>
+        <table class="queue">
+          <thead>
+            <tr>
+              {kHeads.map((head) => (
+                <th scope="col" key={head} class={kNumbers.includes(head) ? 'number' : ''}>
+                  {head}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((job, at) => (
+              <Row key={job.jobId} job={job} at={at} last={at === shown.length - 1} tools={tools} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+export function Queue() {
+  const now = useNow(true);
+  const live = useLive(
+    'jobs',
+    (signal) => jobs(signal),
+    (change) => change === 'everything' || ['experiment', 'trial', 'agent'].includes(change.kind),
+    500,
+  );
+  return (
+    <>
+      <ErrorNote error={live.error} retry={live.reload} />
+      {!live.data && !live.error && <p role="status">Loading…</p>}
+      {live.data?.length === 0 && (
+        <p class="quiet">
+          Nothing runs or waits. <code>det experiment create const.yaml .</code> puts an experiment here.
+        </p>
+      )}
+      {live.data && live.data.length > 0 && (
+        <p class="quiet">Drag a row, or press its arrows, to change who goes first. A moved job takes the priority of its neighbor.</p>
+      )}
+      {live.data &&
+        byPool(live.data).map(([pool, list]) => (
+          <PoolQueue key={pool} pool={pool} list={list} now={now} reload={live.reload} />
+        ))}
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+// Owns tables with a column for each thing that is compared.
+import type { ComponentChildren } from 'preact';
+import { paths, useQuery } from '../address';
+import type { Row, Subject } from './subjects';
+
+export const Swatch = ({ at }: { at: number }) => <span class={`swatch swatch-${(at % 8) + 1}`} aria-hidden="true" />;
+
+export function SubjectHeads({ all }: { all: Subject[] }) {
+  return (
+    <tr>
+      <th scope="col" class="corner">
+        <span class="hidden">What</span>
+      </th>
+      {all.map((one, at) => (
+        <th scope="col" key={one.name}>
+          <Swatch at={at} />
+          <a href={one.path === 'trial' && one.trial ? paths.trial(one.trial.id) : paths.experiment(one.experiment.id)}>
+            {one.name}
+          </a>
+          <div class="quiet one-line" title={one.experiment.name}>
+            {one.experiment.name}
+          </div>
+        </th>
+      ))}
+    </tr>
+  );
+}
+
+export function CompareTable(props: { label: string; all: Subject[]; rows: [string, ComponentChildren[], boolean][] }) {
+  return (
+    <div class="table-frame compare" role="region" aria-label={props.label} tabIndex={0}>
+      <table>
+        <thead>
+          <SubjectHeads all={props.all} />
+        </thead>
+        <tbody>
+          {props.rows.map(([name, cells, differs]) => (
+            <tr key={name} class={differs ? 'differs' : ''}>
+              <th scope="row">{name}</th>
+              {cells.map((cell, at) => (
+                <td key={at}>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// Rows of values, those that differ marked, or alone.
+export function ValueTable({ label, all, rows, none }: { label: string; all: Subject[]; rows: Row[]; none: string }) {
+  const { query, setQuery } = useQuery();
+  const whole = query.same === '1';
+  const shown = whole ? rows : rows.filter((row) => row.differs);
+  return (
+    <>
+      <label class="check">
+        <input type="checkbox" checked={whole} onChange={() => setQuery({ same: whole ? '' : '1' })} />
+        Also what is the same
+        <span class="quiet">
+          {rows.filter((row) => row.differs).length} of {rows.length} differ
+        </span>
+      </label>
+      {shown.length === 0 ? (
+        <p class="quiet">{none}</p>
+      ) : (
+        <CompareTable
+          label={label}
+          all={all}
+          rows={shown.map((row) => [row.name, row.values, whole && row.differs])}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+// Owns what is compared: experiments, each by its best trial, or trials; and in what they differ. Pure but for loading.
+import * as api from '../api';
+import { flatten } from '../charts/search';
+import { metric, sorted } from '../format';
+import type { Experiment, JsonObject, JsonValue, Trial } from '../wire';
+
+export const kMostCompared = 20;
+
+export interface Subject {
+  name: string; // "experiment 7", "trial 12"
+  path: 'experiment' | 'trial';
+  experiment: Experiment;
+  trial: Trial | undefined; // whose curves stand for it
+}
+
+// "3,1,3,x" → [3, 1]; at most as many as can be compared.
+export const readIds = (text: string | undefined): number[] =>
+  [...new Set((text ?? '').split(',').filter((one) => /^[1-9]\d{0,9}$/.test(one)))].map(Number).slice(0, kMostCompared);
+
+async function byExperiment(id: number, signal: AbortSignal): Promise<Subject> {
+  const experiment = await api.experiment(id, signal);
+  const trialId = experiment.bestTrialId ?? experiment.trialIds[0];
+  const trial = trialId ? await api.trial(trialId, signal) : undefined;
+  return { name: `experiment ${id}`, path: 'experiment', experiment, trial };
+}
+
+async function byTrial(id: number, signal: AbortSignal): Promise<Subject> {
+  const trial = await api.trial(id, signal);
+  const experiment = await api.experiment(trial.experimentId, signal);
+  return { name: `trial ${id}`, path: 'trial', experiment, trial };
+}
+
+export const loadSubjects = (
+  experiments: readonly number[],
+  trials: readonly number[],
+  signal: AbortSignal,
+): Promise<Subject[]> =>
+  Promise.all([...experiments.map((id) => byExperiment(id, signal)), ...trials.map((id) => byTrial(id, signal))]);
+
+export interface Row {
+  name: string;
+  values: string[]; // one a subject; "" where it has none
+  differs: boolean;
+}
+
+export const valueText = (value: JsonValue | undefined): string =>
+  value === undefined ? '' : typeof value === 'number' ? (Number.isSafeInteger(value) ? String(value) : metric(value)) : typeof value === 'string' ? value : JSON.stringify(value);
+
+// Every leaf of these objects as a row, by name; values differ when they do exactly, however they are rounded.
+export function rowsOf(objects: readonly (JsonObject | null | undefined)[]): Row[] {
+  const flat = objects.map((one) => flatten(sorted(one ?? {})));
+  const names = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();
+  return names.map((name) => {
+    const values = flat.map((one) => one.get(name));
+    const exact = values.map((value) => JSON.stringify(value) ?? '');
+    return { name, values: values.map(valueText), differs: exact.some((one) => one !== exact[0]) };
+  });
+}

@@ -1,0 +1,112 @@
+// Owns checkpoints as they are shown: files, metadata, where they lie, download; going on from one, deleting one.
+import * as api from '../api';
+import { paths } from '../address';
+import { removeCheckpoint } from '../calls/changes';
+import { bytes, dateTime, metric, sorted } from '../format';
+import { useLive, type Live } from '../live';
+import type { Checkpoint, Experiment, Trial } from '../wire';
+import { Confirm } from './Confirm';
+import { Loaded } from './Loaded';
+import { StateBadge } from './notes';
+
+const kMost = 100;
+
+function CheckpointRow({ one, reload }: { one: Checkpoint; reload: () => void }) {
+  const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
+  const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
+  const kept = one.state === 'STATE_COMPLETED';
+  const { trialId, experimentId } = one.training ?? {};
+  return (
+    <details class="card checkpoint">
+      <summary>
+        <StateBadge state={one.state} /> batch {one.stepsCompleted.toLocaleString()}{' '}
+        <span class="quiet">
+          {dateTime(one.reportTime)} · {bytes(size)} · {files.length} files
+          {one.training?.searcherMetric != null && ` · metric ${metric(one.training.searcherMetric)}`}
+          {trialId != null && ` · trial ${trialId}`}
+        </span>
+      </summary>
+      <p>
+        <code>{one.uuid}</code>
+      </p>
+      {kept && (
+        <div class="actions">
+          <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
+            Download
+          </a>
+          {experimentId != null && (
+            <a class="button" href={paths.forkFrom(experimentId, one.uuid)}>
+              Continue from here…
+            </a>
+          )}
+          <Confirm
+            label="Delete…"
+            name={`Delete checkpoint ${one.uuid}`}
+            title="Delete this checkpoint?"
+            yes="Delete"
+            no="Keep it"
+            work={() => removeCheckpoint(one.uuid)}
+            done={reload}
+          >
+            Its files are removed from the storage: {one.uuid}. This cannot be undone.
+          </Confirm>
+        </div>
+      )}
+      {one.storagePath !== '' && (
+        <p class="quiet">
+          on the cluster: <code>{one.storagePath}</code>
+        </p>
+      )}
+      <ul class="plain-list">
+        {files.map(([path, length]) => (
+          <li key={path}>
+            <code>{path}</code> <span class="quiet">{bytes(Number(length))}</span>
+          </li>
+        ))}
+      </ul>
+      <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
+    </details>
+  );
+}
+
+function List({ live, first }: { live: Live<Checkpoint[]>; first: string }) {
+  return (
+    <Loaded live={live}>
+      {(all) => (
+        <>
+          {all.length === 0 && (
+            <p class="quiet">
+              No checkpoints yet. <code>min_checkpoint_period</code> in the configuration makes them come more often;{' '}
+              <code>det experiment pause</code> saves one at once.
+            </p>
+          )}
+          {all.length > 0 && <p class="quiet">{first}</p>}
+          {all.map((one) => (
+            <CheckpointRow key={one.uuid} one={one} reload={live.reload} />
+          ))}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
+  useLive(
+    `checkpoints ${trialId}`,
+    (signal) => api.checkpoints(trialId, signal),
+    (change) => change === 'everything' || (change.kind === 'checkpoint' && change.trialId === trialId),
+  );
+
+export const TrialCheckpoints = ({ trial }: { trial: Trial }) => (
+  <List live={useCheckpoints(trial.id)} first="The newest first." />
+);
+
+export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {
+  const live = useLive(
+    `checkpoints of ${one.id}`,
+    (signal) => api.experimentCheckpoints(one.id, smallerIsBetter, kMost, signal),
+    (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
+    2000,
+  );
+  return <List live={live} first={`The best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
+}

@@ -1,0 +1,66 @@
+// Owns writing a configuration: a field with line numbers, its mistakes marked at their lines and told below.
+import { useRef } from 'preact/hooks';
+import type { Problem } from '../wire';
+
+interface Props {
+  label: string;
+  text: string;
+  problems: readonly Problem[];
+  change: (text: string) => void;
+  submit: () => void; // Ctrl+Enter
+}
+
+const place = (problem: Problem): string => (problem.line > 0 ? `line ${problem.line}` : problem.path);
+
+export function ConfigEditor({ label, text, problems, change, submit }: Props) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const numbers = useRef<HTMLPreElement>(null);
+  const bad = new Set(problems.map((one) => one.line));
+  const lines = text.split('\n').length;
+  const go = (line: number): void => {
+    const element = field.current;
+    if (!element || line < 1) return;
+    const all = text.split('\n');
+    const start = all.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+    element.focus();
+    element.setSelectionRange(start, start + (all[line - 1]?.length ?? 0));
+    element.scrollTop = (line - 4) * (element.scrollHeight / lines);
+  };
+  return (
+    <>
+      <div class="editor">
+        <pre ref={numbers} class="editor-numbers" aria-hidden="true">
+          {Array.from({ length: lines }, (_, at) => (
+            <span key={at} class={bad.has(at + 1) ? 'editor-bad' : ''}>{`${at + 1}\n`}</span>
+          ))}
+        </pre>
+        <textarea
+          ref={field}
+          aria-label={label}
+          aria-invalid={problems.length > 0}
+          spellcheck={false}
+          wrap="off"
+          rows={Math.min(32, Math.max(8, lines + 1))}
+          value={text}
+          onInput={(e) => change(e.currentTarget.value)}
+          onScroll={(e) => numbers.current && (numbers.current.scrollTop = e.currentTarget.scrollTop)}
+          onKeyDown={(e) => {
+            if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) submit();
+          }}
+        />
+      </div>
+      {problems.length > 0 && (
+        <ul class="plain-list problems" aria-label="Problems">
+          {problems.map((one, at) => (
+            <li key={at}>
+              <button type="button" class="link" onClick={() => go(one.line)}>
+                {place(one)}
+              </button>{' '}
+              {one.line > 0 && one.path !== '' && <code>{one.path}</code>} {one.message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}

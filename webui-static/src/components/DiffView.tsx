@@ -1,0 +1,52 @@
+// Owns showing how two texts differ: their lines under each other, with both line numbers.
+import { useSignal } from '@preact/signals';
+import { diff, near } from '../diff';
+
+// More lines than that are left out.
+const kMostLines = 4000;
+const kSigns = { same: ' ', left: '−', right: '+' } as const;
+const kMeanings = { same: '', left: 'only left', right: 'only right' } as const;
+
+export function DiffView({ left, right, title }: { left: string; right: string; title: string }) {
+  const whole = useSignal(false);
+  const all = diff(left, right);
+  const changed = all.filter((line) => line.kind !== 'same').length;
+  const lines = (whole.value ? all : near(all)).slice(0, kMostLines);
+  return (
+    <figure class="diff">
+      <figcaption>
+        {title} <span class="quiet">{changed === 0 ? 'no difference' : `${changed} lines differ`}</span>{' '}
+        {all.length > 0 && (
+          <button type="button" class="plain" onClick={() => (whole.value = !whole.value)}>
+            {whole.value ? 'Only differences' : 'All lines'}
+          </button>
+        )}
+      </figcaption>
+      {lines.length > 0 && (changed > 0 || whole.value) && (
+        <div class="diff-body" role="region" aria-label={title} tabIndex={0}>
+          <table>
+            <tbody>
+              {lines.map((line, at) =>
+                line ? (
+                  <tr key={at} class={`diff-${line.kind}`}>
+                    <td class="diff-number">{line.left || ''}</td>
+                    <td class="diff-number">{line.right || ''}</td>
+                    <td class="diff-sign">
+                      <span aria-hidden="true">{kSigns[line.kind]}</span>
+                      <span class="hidden">{kMeanings[line.kind]}</span>
+                    </td>
+                    <td class="diff-text">{line.text}</td>
+                  </tr>
+                ) : (
+                  <tr key={at} class="diff-gap">
+                    <td colSpan={4}>⋯</td>
+                  </tr>
+                ),
+              )}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </figure>
+  );
+}

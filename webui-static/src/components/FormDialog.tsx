@@ -1,0 +1,59 @@
+// Owns a form in a dialog: a button opens it, it stays open until what it asks for was done.
+import type { ComponentChildren } from 'preact';
+import { useId, useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useWork } from '../work';
+import { ErrorNote } from './notes';
+
+interface Props {
+  label: string; // of the button
+  title: string;
+  submit: string;
+  name?: string; // of the button, where the label alone does not say it
+  plain?: boolean;
+  work: (fields: FormData) => Promise<unknown>;
+  children: () => ComponentChildren; // drawn while it is open
+}
+
+export function FormDialog(props: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const open = useSignal(false);
+  const id = useId();
+  const { busy, error, run, clear } = useWork();
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget as HTMLFormElement);
+    if (await run(() => props.work(fields))) dialog.current?.close();
+  };
+  const show = (): void => {
+    clear();
+    open.value = true;
+    dialog.current?.showModal();
+  };
+  return (
+    <>
+      <button type="button" class={props.plain ? 'plain' : ''} aria-label={props.name} onClick={show}>
+        {props.label}
+      </button>
+      <dialog ref={dialog} aria-labelledby={id} onClose={() => (open.value = false)}>
+        {open.value && (
+          <form class="fields" onSubmit={(event) => void submit(event)}>
+            <h2 id={id}>{props.title}</h2>
+            {props.children()}
+            <ErrorNote error={error} />
+            <div class="actions">
+              <button type="submit" class="primary" disabled={busy}>
+                {props.submit}
+              </button>
+              <button type="button" onClick={() => dialog.current?.close()}>
+                Cancel
+              </button>
+            </div>
+          </form>
+        )}
+      </dialog>
+    </>
+  );
+}
+
+export const field = (fields: FormData, name: string): string => String(fields.get(name) ?? '').trim();

@@ -1,0 +1,50 @@
+// Owns notes in Markdown: reading them, and changing them with a preview.
+import { useSignal } from '@preact/signals';
+import { useWork } from '../work';
+import { Markdown } from './Markdown';
+import { ErrorNote } from './notes';
+
+export function MarkdownNotes({ text, save }: { text: string; save: (text: string) => Promise<unknown> }) {
+  const draft = useSignal<string | undefined>(undefined);
+  const { busy, error, run } = useWork();
+  if (draft.value === undefined) {
+    return (
+      <section aria-label="Notes">
+        {text.trim() === '' ? (
+          <p class="quiet">No notes yet: what was tried here, and what came of it?</p>
+        ) : (
+          <Markdown text={text} />
+        )}
+        <button type="button" onClick={() => (draft.value = text)}>
+          Edit notes
+        </button>
+      </section>
+    );
+  }
+  const done = async (): Promise<void> => {
+    if (await run(() => save(draft.value ?? ''))) draft.value = undefined;
+  };
+  return (
+    <section aria-label="Notes">
+      <div class="two">
+        <label>
+          Notes, in Markdown
+          <textarea rows={16} value={draft.value} onInput={(e) => (draft.value = e.currentTarget.value)} />
+        </label>
+        <div>
+          <span class="quiet">As it will read</span>
+          <Markdown text={draft.value} />
+        </div>
+      </div>
+      <ErrorNote error={error} />
+      <div class="actions">
+        <button type="button" class="primary" disabled={busy} onClick={() => void done()}>
+          Save
+        </button>
+        <button type="button" disabled={busy} onClick={() => (draft.value = undefined)}>
+          Cancel
+        </button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,64 @@
+// Owns renaming, archiving and deleting a workspace or a project.
+import { useLocation } from 'preact-iso';
+import { archivePlace, removePlace, renamePlace } from '../calls/places';
+import { useWork } from '../work';
+import { Confirm } from './Confirm';
+import { field, FormDialog } from './FormDialog';
+import { ErrorNote } from './notes';
+
+interface Props {
+  place: 'workspaces' | 'projects';
+  one: { id: number; name: string; archived: boolean; immutable: boolean; description?: string };
+  up: string; // where to go when it is gone
+  reload: () => void;
+}
+
+export function PlaceActions({ place, one, up, reload }: Props) {
+  const { route } = useLocation();
+  const { busy, error, run } = useWork();
+  const what = place === 'workspaces' ? 'workspace' : 'project';
+  if (one.immutable) return null;
+  const save = async (fields: FormData): Promise<void> => {
+    const more = one.description === undefined ? {} : { description: field(fields, 'description') };
+    await renamePlace(place, one.id, { name: field(fields, 'name'), ...more });
+    reload();
+  };
+  return (
+    <>
+      <FormDialog label="Edit…" title={`Edit ${what}`} submit="Save" work={save}>
+        {() => (
+          <>
+            <label>
+              Name
+              <input type="text" name="name" required defaultValue={one.name} />
+            </label>
+            {one.description !== undefined && (
+              <label>
+                Description
+                <input type="text" name="description" defaultValue={one.description} />
+              </label>
+            )}
+          </>
+        )}
+      </FormDialog>
+      <button
+        type="button"
+        disabled={busy}
+        onClick={() => void run(() => archivePlace(place, one.id, !one.archived)).then(reload)}
+      >
+        {one.archived ? 'Unarchive' : 'Archive'}
+      </button>
+      <Confirm
+        label="Delete…"
+        title={`Delete ${what} ${one.name}?`}
+        yes="Delete"
+        no="Keep it"
+        work={() => removePlace(place, one.id)}
+        done={() => route(up)}
+      >
+        Only an empty one can be deleted: move or delete its experiments first.
+      </Confirm>
+      <ErrorNote error={error} />
+    </>
+  );
+}

@@ -1,0 +1,81 @@
+// Owns going on with an experiment that has ended: longer, or its failed trials again.
+import { useSignal } from '@preact/signals';
+import { useLocation } from 'preact-iso';
+import { paths, useTitle } from '../address';
+import * as api from '../api';
+import * as changes from '../calls/changes';
+import { at } from '../columns';
+import { ConfigEditor } from '../components/ConfigEditor';
+import { ErrorNote } from '../components/notes';
+import { useLive } from '../live';
+import { useWork } from '../work';
+import type { Experiment } from '../wire';
+import { NotFoundPage } from './NotFoundPage';
+
+// A first text: twice what the search was given.
+function proposal(one: Experiment): string {
+  const searcher = at(one.config, ['searcher']);
+  const lines = ['# Merged over the configuration of the experiment.', 'searcher:'];
+  const length = at(searcher, ['max_length']);
+  if (length !== null && typeof length === 'object' && !Array.isArray(length)) {
+    const [unit, value] = Object.entries(length)[0] ?? ['batches', 0];
+    lines.push(`  max_length: {${unit}: ${Number(value) * 2}}`);
+  }
+  for (const key of ['max_time', 'max_trials']) {
+    const value = at(searcher, [key]);
+    if (typeof value === 'number') lines.push(`  ${key}: ${value * 2}`);
+  }
+  return lines.length > 2 ? `${lines.join('\n')}\n` : '';
+}
+
+function Form({ one }: { one: Experiment }) {
+  const { route } = useLocation();
+  const text = useSignal(proposal(one));
+  const { busy, error, run } = useWork();
+  const submit = (): Promise<boolean> =>
+    run(async () => {
+      await changes.goOn(one.id, text.value);
+      route(paths.experiment(one.id));
+    });
+  const problems = error?.problems ?? [];
+  return (
+    <>
+      <ConfigEditor
+        label="Changes to the configuration"
+        text={text.value}
+        problems={problems}
+        change={(to) => (text.value = to)}
+        submit={() => void submit()}
+      />
+      {problems.length === 0 && <ErrorNote error={error} />}
+      <div class="actions">
+        <button type="button" class="primary" disabled={busy} onClick={() => void submit()}>
+          Continue experiment
+        </button>
+        <a href={paths.fork(one.id)}>Change something else: fork it</a>
+      </div>
+    </>
+  );
+}
+
+export function ContinuePage({ id }: { id: number }) {
+  useTitle(`Continue experiment ${id}`);
+  const live = useLive(`experiment ${id}`, (signal) => api.experiment(id, signal), () => false);
+  if (live.error?.status === 404) return <NotFoundPage what={`There is no experiment ${id}.`} />;
+  if (!live.data) {
+    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
+  }
+  return (
+    <>
+      <p class="quiet">
+        <a href={paths.experiments}>Experiments</a> / <a href={paths.experiment(id)}>{id}</a>
+      </p>
+      <h1>Continue experiment {id}</h1>
+      <p>
+        The same experiment goes on: trials that failed run again from their checkpoints, and with larger totals it
+        trains longer. An empty text changes nothing.
+      </p>
+      <Form one={live.data} />
+    </>
+  );
+}

@@ -1,0 +1,158 @@
+// Owns making a new experiment from one there is: its configuration, changed and checked as somebody types, with its code.
+import { useSignal } from '@preact/signals';
+import { useLocation } from 'preact-iso';
+import { useEffect, useRef } from 'preact/hooks';
+import { paths, useQuery, useTitle } from '../address';
+import * as api from '../api';
+import * as changes from '../calls/changes';
+import { ConfigEditor } from '../components/ConfigEditor';
+import { DiffView } from '../components/DiffView';
+import { ErrorNote } from '../components/notes';
+import { useLive } from '../live';
+import { toError, useWork } from '../work';
+import type { Experiment } from '../wire';
+import { withKey } from '../yaml';
+import { NotFoundPage } from './NotFoundPage';
+
+// Typing is over when it rested this long.
+const kRestMs = 250;
+
+interface Checked {
+  text: string; // that it is about
+  error?: api.ApiError;
+  warnings: string[];
+  plan: changes.Planned[];
+}
+
+const planText = ({ count, unit }: changes.Planned): string =>
+  `${count} ${count === 1 ? 'trial' : 'trials'} ${
+    !unit || unit.maxLength ? 'to the end' : `for ${unit.value?.toLocaleString()} ${unit.name ?? ''}`
+  }`;
+
+// What the master says of the text, asked anew when typing rests.
+function useCheck(text: string, one: Experiment): Checked | undefined {
+  const checked = useSignal<Checked | undefined>(undefined);
+  const newest = useRef(text);
+  newest.current = text;
+  useEffect(() => {
+    const timer = window.setTimeout(async () => {
+      let answer: Checked;
+      try {
+        const valid = await changes.validate(text, one.id, one.projectId);
+        const plan = await changes.previewSearch(valid.config).catch(() => []);
+        answer = { text, warnings: valid.warnings, plan };
+      } catch (cause) {
+        answer = { text, error: toError(cause), warnings: [], plan: [] };
+      }
+      if (newest.current === text) checked.value = answer;
+    }, kRestMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return checked.value?.text === text ? checked.value : undefined;
+}
+
+function Verdict({ checked }: { checked: Checked | undefined }) {
+  const count = checked?.error?.problems.length ?? 0;
+  const said = !checked
+    ? 'Checking…'
+    : count > 0
+      ? `${count} ${count === 1 ? 'problem' : 'problems'}`
+      : checked.error
+        ? 'Not checked'
+        : `Valid: ${checked.plan.map(planText).join(', ') || 'it can be submitted'}`;
+  return (
+    <>
+      <p role="status" class={`verdict ${checked && !checked.error ? 'state-good' : 'state-waiting'}`}>
+        {said}
+      </p>
+      {count === 0 && <ErrorNote error={checked?.error} />}
+      {checked?.warnings.map((text) => (
+        <p class="note note-wait" key={text}>
+          {text}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function Form({ one, start }: { one: Experiment; start: string }) {
+  const { route } = useLocation();
+  const kept = `det.draft ${location.pathname}${location.search}`;
+  const text = useSignal(sessionStorage.getItem(kept) ?? start);
+  const request = useRef(crypto.randomUUID?.() ?? String(Math.random()));
+  const checked = useCheck(text.value, one);
+  const { busy, error, run } = useWork();
+  const change = (to: string): void => {
+    text.value = to;
+    sessionStorage.setItem(kept, to);
+  };
+  const submit = async (): Promise<void> => {
+    if (!checked || checked.error) return;
+    await run(async () => {
+      const made = await changes.create(text.value, one.id, one.projectId, request.current);
+      sessionStorage.removeItem(kept);
+      route(paths.experiment(made.id));
+    });
+  };
+  return (
+    <>
+      <ConfigEditor
+        label="Configuration"
+        text={text.value}
+        problems={checked?.error?.problems ?? []}
+        change={change}
+        submit={() => void submit()}
+      />
+      <Verdict checked={checked} />
+      <ErrorNote error={error} />
+      <div class="actions">
+        <button
+          type="button"
+          class="primary"
+          disabled={busy || !checked || checked.error !== undefined}
+          onClick={() => void submit()}
+        >
+          Create experiment
+        </button>
+        <button type="button" disabled={text.value === start} onClick={() => change(start)}>
+          Start over
+        </button>
+        <span class="quiet">Ctrl+Enter creates. The code is that of experiment {one.id}.</span>
+      </div>
+      <section>
+        <DiffView left={one.originalConfig} right={text.value} title={`What changes against experiment ${one.id}`} />
+      </section>
+    </>
+  );
+}
+
+export function ForkPage({ id }: { id: number }) {
+  useTitle(`Fork experiment ${id}`);
+  const { query } = useQuery();
+  const live = useLive(`experiment ${id}`, (signal) => api.experiment(id, signal), () => false);
+  const one = live.data;
+  if (live.error?.status === 404) return <NotFoundPage what={`There is no experiment ${id}.`} />;
+  if (!one) {
+    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
+  }
+  const trial = /^[1-9]\d{0,9}$/.test(query.trial ?? '') ? query.trial : undefined;
+  const checkpoint = /^[0-9a-f-]{36}$/.test(query.checkpoint ?? '') ? query.checkpoint : undefined;
+  const start = trial
+    ? withKey(one.originalConfig, 'searcher', 'source_trial_id', trial)
+    : checkpoint
+      ? withKey(one.originalConfig, 'searcher', 'source_checkpoint_uuid', checkpoint)
+      : one.originalConfig;
+  return (
+    <>
+      <p class="quiet">
+        <a href={paths.experiments}>Experiments</a> / <a href={paths.experiment(id)}>{id}</a>
+      </p>
+      <h1>
+        Fork experiment {id}
+        {trial && `, from the weights of trial ${trial}`}
+        {checkpoint && `, from checkpoint ${checkpoint}`}
+      </h1>
+      <Form key={`${id} ${trial} ${checkpoint}`} one={one} start={start} />
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+// Owns the view of one project: its words, then its experiments in the table that all experiments have.
+import { paths, useTitle } from '../address';
+import { project } from '../calls/places';
+import { Loaded } from '../components/Loaded';
+import { PlaceActions } from '../components/PlaceActions';
+import { useLive } from '../live';
+import { ExperimentList } from './ExperimentsPage';
+import { NotFoundPage } from './NotFoundPage';
+
+export function ProjectPage({ id }: { id: number }) {
+  const live = useLive(`project ${id}`, (signal) => project(id, signal), (change) => change === 'everything');
+  useTitle(live.data?.name ?? 'Project');
+  if (live.error?.status === 404) return <NotFoundPage what={`There is no project ${id}.`} />;
+  return (
+    <Loaded live={live}>
+      {(one) => (
+        <>
+          <div class="page-head">
+            <div>
+              <p class="quiet">
+                <a href={paths.workspaces}>Workspaces</a> /{' '}
+                <a href={paths.workspace(one.workspaceId)}>{one.workspaceName}</a> / {one.archived && 'archived'}
+              </p>
+              <h1>{one.name}</h1>
+              {one.description !== '' && <p>{one.description}</p>}
+            </div>
+            <div class="actions">
+              <PlaceActions place="projects" one={one} up={paths.workspace(one.workspaceId)} reload={live.reload} />
+            </div>
+          </div>
+          <ExperimentList
+            projectId={id}
+            empty={
+              <p class="quiet">
+                No experiments here yet. Put <code>workspace: {one.workspaceName}</code> and{' '}
+                <code>project: {one.name}</code> into a configuration, or move an experiment here from its page.
+              </p>
+            }
+          />
+        </>
+      )}
+    </Loaded>
+  );
+}

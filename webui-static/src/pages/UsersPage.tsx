@@ -1,0 +1,140 @@
+// Owns the view of the accounts: who there is, who may what; changing them is for administrators.
+import { useTitle } from '../address';
+import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';
+import { makeUser, patchUser, users, type Account } from '../calls/accounts';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { Table } from '../components/Table';
+import { dateTime } from '../format';
+import { useLive } from '../live';
+import { user as me } from '../session';
+
+const NewPassword = () => (
+  <label>
+    Password
+    <input type="password" name="password" required autocomplete="new-password" />
+  </label>
+);
+
+function NewUser({ reload }: { reload: () => void }) {
+  const make = async (fields: FormData): Promise<void> => {
+    const [username, displayName] = [field(fields, 'username'), field(fields, 'displayName')];
+    await makeUser({ username, displayName, admin: field(fields, 'admin') === 'on', active: true }, String(fields.get('password')));
+    reload();
+  };
+  return (
+    <FormDialog label="New user…" title="New user" submit="Create" work={make}>
+      {() => (
+        <>
+          <label>
+            User name
+            <input type="text" name="username" required autocomplete="off" />
+          </label>
+          <label>
+            Name to show
+            <input type="text" name="displayName" autocomplete="off" />
+          </label>
+          <NewPassword />
+          <label class="check">
+            <input type="checkbox" name="admin" /> Administrator
+          </label>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function EditUser({ one, reload }: { one: Account; reload: () => void }) {
+  const save = async (fields: FormData): Promise<void> => {
+    await patchUser(one.id, {
+      displayName: field(fields, 'displayName'),
+      admin: field(fields, 'admin') === 'on',
+      active: field(fields, 'active') === 'on',
+    });
+    reload();
+  };
+  const change = async (fields: FormData): Promise<void> => {
+    await patchUser(one.id, { password: String(fields.get('password')) });
+  };
+  return (
+    <>
+      <FormDialog label="Edit…" name={`Edit ${one.username}`} title={one.username} submit="Save" plain work={save}>
+        {() => (
+          <>
+            <label>
+              Name to show
+              <input type="text" name="displayName" defaultValue={one.displayName} />
+            </label>
+            <label class="check">
+              <input type="checkbox" name="admin" defaultChecked={one.admin} /> Administrator
+            </label>
+            <label class="check">
+              <input type="checkbox" name="active" defaultChecked={one.active} /> Active: may sign in
+            </label>
+          </>
+        )}
+      </FormDialog>
+      <FormDialog
+        label="Password…"
+        name={`New password for ${one.username}`}
+        title={`New password for ${one.username}`}
+        submit="Set"
+        plain
+        work={change}
+      >
+        {() => (
+          <>
+            <NewPassword />
+            <p class="quiet">Other sessions and the access tokens of this user end.</p>
+          </>
+        )}
+      </FormDialog>
+    </>
+  );
+}
+
+export function UsersPage() {
+  useTitle('Users');
+  const live = useLive('users', (signal) => users(signal), (change) => change === 'everything');
+  const grants = useGrants();
+  const admin = me.value?.admin ?? false;
+  return (
+    <>
+      <div class="section-head">
+        <h1>Users</h1>
+        <span class="spring" />
+        {admin && <NewUser reload={live.reload} />}
+      </div>
+      <Loaded live={live}>
+        {(all) => (
+          <Table label="Users" heads={['User', 'Name', 'May', 'Last signed in', 'Actions']}>
+            {all.map((one) => (
+              <tr key={one.id}>
+                <th scope="row">{one.username}</th>
+                <td>{one.displayName}</td>
+                <td class="reason">
+                  {one.admin && <span class="tag">Administrator</span>}
+                  {!one.active && <span class="state state-idle">Inactive</span>}
+                  <RoleTags
+                    own={(grants.data?.all ?? []).filter((grant) => grant.userId === one.id)}
+                    places={grants.data?.places ?? []}
+                    who={one.username}
+                    may={admin}
+                    reload={grants.reload}
+                  />
+                </td>
+                <td>{dateTime(one.lastAuthAt)}</td>
+                <td>
+                  {admin && <EditUser one={one} reload={live.reload} />}
+                  {admin && (
+                    <GiveRole people={[one]} places={grants.data?.places ?? []} reload={grants.reload} small />
+                  )}
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Loaded>
+    </>
+  );
+}

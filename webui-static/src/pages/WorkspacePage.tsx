@@ -1,0 +1,137 @@
+// Owns the view of one workspace: its projects and who may do what in it.
+import { useLocation } from 'preact-iso';
+import { paths, useQuery, useTitle } from '../address';
+import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';
+import { users } from '../calls/accounts';
+import { makeProject, projects, workspace } from '../calls/places';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { PlaceActions } from '../components/PlaceActions';
+import { Table } from '../components/Table';
+import { currentTab, Tabs } from '../components/Tabs';
+import { dateTime } from '../format';
+import { useLive } from '../live';
+import { NotFoundPage } from './NotFoundPage';
+
+const kTabs = ['Projects', 'Members'] as const;
+
+function Projects({ id }: { id: number }) {
+  const live = useLive(
+    `projects ${id}`,
+    (signal) => projects(id, signal),
+    (change) => change === 'everything' || change.kind === 'experiment',
+    2000,
+  );
+  return (
+    <Loaded live={live}>
+      {(all) =>
+        all.length === 0 ? (
+          <p class="quiet">
+            No projects yet. A project is made above; an experiment is put there by <code>workspace</code> and{' '}
+            <code>project</code> in its configuration.
+          </p>
+        ) : (
+          <Table label="Projects" heads={['Name', 'Description', '#Experiments', '#Active', 'Last experiment']}>
+            {all.map((one) => (
+              <tr key={one.id}>
+                <th scope="row">
+                  <a href={paths.project(one.id)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
+                </th>
+                <td class="reason">{one.description}</td>
+                <td class="number">{one.numExperiments}</td>
+                <td class="number">{one.numActiveExperiments}</td>
+                <td>{dateTime(one.lastExperimentStartedAt)}</td>
+              </tr>
+            ))}
+          </Table>
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Members({ id }: { id: number }) {
+  const grants = useGrants();
+  const people = useLive('users', (signal) => users(signal), (change) => change === 'everything');
+  return (
+    <Loaded live={grants}>
+      {({ all, places }) => {
+        const here = all.filter((one) => one.workspaceId === id || one.workspaceId === undefined);
+        const members = (people.data ?? []).filter((one) => here.some((grant) => grant.userId === one.id));
+        return (
+          <>
+            <p>
+              <GiveRole people={people.data ?? []} places={places} place={id} reload={grants.reload} />
+            </p>
+            {members.length === 0 && <p class="quiet">Nobody was given a role here.</p>}
+            {members.length > 0 && (
+              <Table label="Members" heads={['User', 'May']}>
+                {members.map((one) => (
+                  <tr key={one.id}>
+                    <th scope="row">{one.displayName || one.username}</th>
+                    <td class="reason">
+                      <RoleTags
+                        own={here.filter((grant) => grant.userId === one.id)}
+                        places={places}
+                        who={one.username}
+                        may
+                        reload={grants.reload}
+                      />
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+export function WorkspacePage({ id }: { id: number }) {
+  const { query } = useQuery();
+  const { route } = useLocation();
+  const live = useLive(`workspace ${id}`, (signal) => workspace(id, signal), (change) => change === 'everything');
+  useTitle(live.data?.name ?? 'Workspace');
+  if (live.error?.status === 404) return <NotFoundPage what={`There is no workspace ${id}.`} />;
+  const tab = currentTab(kTabs, query.tab);
+  const make = async (fields: FormData): Promise<void> => {
+    route(paths.project((await makeProject(id, field(fields, 'name'), field(fields, 'description'))).id));
+  };
+  return (
+    <Loaded live={live}>
+      {(one) => (
+        <>
+          <div class="page-head">
+            <div>
+              <p class="quiet">
+                <a href={paths.workspaces}>Workspaces</a> / {one.archived && 'archived'}
+              </p>
+              <h1>{one.name}</h1>
+            </div>
+            <div class="actions">
+              <FormDialog label="New project…" title="New project" submit="Create" work={make}>
+                {() => (
+                  <>
+                    <label>
+                      Name
+                      <input type="text" name="name" required />
+                    </label>
+                    <label>
+                      Description
+                      <input type="text" name="description" />
+                    </label>
+                  </>
+                )}
+              </FormDialog>
+              <PlaceActions place="workspaces" one={one} up={paths.workspaces} reload={live.reload} />
+            </div>
+          </div>
+          <Tabs names={kTabs} current={tab} />
+          {tab === 'Projects' ? <Projects id={id} /> : <Members id={id} />}
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,68 @@
+// Owns the view of all workspaces, and of the templates that they share.
+import { useLocation } from 'preact-iso';
+import { paths, useQuery, useTitle } from '../address';
+import { Templates } from '../accounts/Templates';
+import { makeWorkspace, workspaces } from '../calls/places';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { Table } from '../components/Table';
+import { currentTab, Tabs } from '../components/Tabs';
+import { useLive } from '../live';
+
+const kTabs = ['Workspaces', 'Templates'] as const;
+
+function List() {
+  const { route } = useLocation();
+  const live = useLive(
+    'workspaces',
+    (signal) => workspaces(signal),
+    (change) => change === 'everything' || change.kind === 'experiment',
+    2000,
+  );
+  const make = async (fields: FormData): Promise<void> => {
+    route(paths.workspace((await makeWorkspace(field(fields, 'name'))).id));
+  };
+  return (
+    <Loaded live={live}>
+      {(all) => (
+        <>
+          <p>
+            <FormDialog label="New workspace…" title="New workspace" submit="Create" work={make}>
+              {() => (
+                <label>
+                  Name
+                  <input type="text" name="name" required />
+                </label>
+              )}
+            </FormDialog>
+          </p>
+          <Table label="Workspaces" heads={['Name', '#Projects', '#Experiments', 'Made by']}>
+            {all.map((one) => (
+              <tr key={one.id}>
+                <th scope="row">
+                  <a href={paths.workspace(one.id)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
+                </th>
+                <td class="number">{one.numProjects}</td>
+                <td class="number">{one.numExperiments}</td>
+                <td>{one.username}</td>
+              </tr>
+            ))}
+          </Table>
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+export function WorkspacesPage() {
+  useTitle('Workspaces');
+  const { query } = useQuery();
+  const tab = currentTab(kTabs, query.tab);
+  return (
+    <>
+      <h1>{tab}</h1>
+      <Tabs names={kTabs} current={tab} />
+      {tab === 'Workspaces' ? <List /> : <Templates />}
+    </>
+  );
+}

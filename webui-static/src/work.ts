@@ -1,0 +1,38 @@
+// Owns doing something once at a time for a button: busy while it lasts, the refusal after it.
+import { useSignal } from '@preact/signals';
+import { ApiError } from './http';
+import { sessionEnded } from './session';
+
+export interface Work {
+  busy: boolean;
+  error: ApiError | undefined;
+  // True when it was done. A second call while one is under way does nothing.
+  run: (work: () => Promise<unknown>) => Promise<boolean>;
+  clear: () => void;
+}
+
+export function toError(cause: unknown): ApiError {
+  const error = cause instanceof ApiError ? cause : new ApiError(-1, String(cause));
+  if (error.status === 401) sessionEnded();
+  return error;
+}
+
+export function useWork(): Work {
+  const busy = useSignal(false);
+  const error = useSignal<ApiError | undefined>(undefined);
+  const run = async (work: () => Promise<unknown>): Promise<boolean> => {
+    if (busy.value) return false;
+    busy.value = true;
+    error.value = undefined;
+    try {
+      await work();
+      return true;
+    } catch (cause) {
+      error.value = toError(cause);
+      return false;
+    } finally {
+      busy.value = false;
+    }
+  };
+  return { busy: busy.value, error: error.value, run, clear: () => (error.value = undefined) };
+}
