@@ -6,6 +6,8 @@ import { accounts } from './pages/accounts.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
+import { registry } from './pages/registry.mjs';
+import { trial } from './pages/trial.mjs';
 import { queueing } from './pages/queueing.mjs';
 import assert from 'node:assert/strict';
 
@@ -20,4 +22,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...trial, ...registry, ...leaving]);
