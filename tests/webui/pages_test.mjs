@@ -3,6 +3,7 @@
 // Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import { cluster, complaints, run } from './driver.mjs';
 import { accounts } from './pages/accounts.mjs';
+import { bulkActions } from './pages/bulk.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
@@ -22,4 +23,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...trial, ...registry, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...trial, ...bulkActions, ...registry, ...leaving]);
