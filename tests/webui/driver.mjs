@@ -1,7 +1,7 @@
 // Owns what the browser tests share: Debian's chromium, one page, sentences that are checked in turn, and looking at a
 // page as those do who cannot see it well.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,9 @@ if (!existsSync(path.join(build, 'share/det/webui/index.html'))) {
   console.log('skipped: this build has no web UI\n0 passed, 0 failed');
   process.exit(kSkipped);
 }
-const { chromium } = createRequire(path.join(build, 'webui/package.json'))('playwright-core');
+const packages = createRequire(path.join(build, 'webui/package.json'));
+const { chromium } = packages('playwright-core');
+const axe = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8');
 
 let passed = 0;
 let failed = 0;
@@ -160,9 +162,22 @@ const faint = () =>
     return [...new Set(bad)];
   });
 
+// What axe-core finds against WCAG 2.1 A and AA, but for contrast, which is looked at below in both themes.
+async function violations() {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const found = await window.axe.run(document, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
+      rules: { 'color-contrast': { enabled: false } },
+    });
+    return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 200)).join(' | ')}`);
+  });
+}
+
 // The page is usable without seeing it well: names, contrast in light and in dark, no text cut off to the side.
 export async function audit(name) {
   assert.deepEqual(await unnamed(), []);
+  assert.deepEqual(await violations(), [], name);
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
     assert.deepEqual(await faint(), [], `${name} in ${colorScheme}`);

@@ -3,9 +3,12 @@
 // Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import { cluster, complaints, run } from './driver.mjs';
 import { accounts } from './pages/accounts.mjs';
+import { bulkActions } from './pages/bulk.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
+import { registry } from './pages/registry.mjs';
+import { trial } from './pages/trial.mjs';
 import { queueing } from './pages/queueing.mjs';
 import assert from 'node:assert/strict';
 
@@ -20,4 +23,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...trial, ...bulkActions, ...registry, ...leaving]);

@@ -198,27 +198,27 @@ export interface LogQuery {
 
 // The newest `limit` lines, of those before a time if one is given; oldest of them first.
 export const logTail = async (
-  trialId: number,
+  of: string, // "trials/7", "tasks/ID"
   limit: number,
   query: LogQuery & { timestampBefore?: string },
   signal?: AbortSignal,
 ): Promise<LogEntry[]> =>
   (
     await logEntries(
-      address(`/api/v1/trials/${trialId}/logs`, { limit, orderBy: 'ORDER_BY_DESC', ...query }),
+      address(`/api/v1/${of}/logs`, { limit, orderBy: 'ORDER_BY_DESC', ...query }),
       signal,
     )
   ).reverse();
 
 // At most `limit` lines that came after the entry `afterId`, in order.
 export const logAfter = (
-  trialId: number,
+  of: string,
   afterId: string,
   limit: number,
   query: LogQuery,
   signal?: AbortSignal,
 ): Promise<LogEntry[]> =>
   logEntries(
-    address(`/api/v1/trials/${trialId}/logs`, { afterId, limit, orderBy: 'ORDER_BY_ASC', ...query }),
+    address(`/api/v1/${of}/logs`, { afterId, limit, orderBy: 'ORDER_BY_ASC', ...query }),
     signal,
   );

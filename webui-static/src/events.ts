@@ -4,7 +4,7 @@
 import { signal } from '@preact/signals';
 import { readLines } from './api';
 
-export type EventKind = 'experiment' | 'trial' | 'metrics' | 'checkpoint' | 'logs' | 'agent';
+export type EventKind = 'experiment' | 'trial' | 'metrics' | 'checkpoint' | 'logs' | 'agent' | 'command';
 
 export interface ServerEvent {
   kind: EventKind;
@@ -17,7 +17,7 @@ export interface ServerEvent {
 // missed.
 export type Change = ServerEvent | 'everything';
 
-const kKinds: readonly string[] = ['experiment', 'trial', 'metrics', 'checkpoint', 'logs', 'agent'];
+const kKinds: readonly string[] = ['experiment', 'trial', 'metrics', 'checkpoint', 'logs', 'agent', 'command'];
 
 // One message of the text/event-stream format. Lines come one at a time, without their ends; a blank line
 // completes a message. Comments (the master's heartbeat), ids and unknown fields are skipped.

@@ -21,6 +21,8 @@ const kTones: Record<string, Tone> = {
   STATE_ACTIVE: 'busy',
   STATE_STARTING: 'busy',
   STATE_PULLING: 'busy',
+  STATE_TERMINATING: 'busy',
+  STATE_WAITING: 'waiting',
   STATE_STOPPING_COMPLETED: 'busy',
   STATE_PAUSED: 'waiting',
   STATE_QUEUED: 'waiting',

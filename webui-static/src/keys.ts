@@ -7,6 +7,8 @@ export const helpOpen = signal(false);
 export const kShortcuts: readonly (readonly [string, string])[] = [
   ['g d', 'Dashboard'],
   ['g e', 'Experiments'],
+  ['g m', 'Models'],
+  ['g t', 'Tasks'],
   ['g w', 'Workspaces'],
   ['g c', 'Cluster'],
   ['g u', 'Users'],
@@ -21,6 +23,8 @@ export const kShortcuts: readonly (readonly [string, string])[] = [
 const kPlaces: Record<string, string> = {
   d: paths.home,
   e: paths.experiments,
+  m: paths.models,
+  t: paths.tasks,
   w: paths.workspaces,
   c: paths.cluster,
   u: paths.users,

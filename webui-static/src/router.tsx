@@ -12,9 +12,13 @@ import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
 import { ForkPage } from './pages/ForkPage';
 import { LoginPage } from './pages/LoginPage';
+import { ModelPage } from './pages/ModelPage';
+import { ModelsPage } from './pages/ModelsPage';
 import { NotFoundPage } from './pages/NotFoundPage';
 import { ProjectPage } from './pages/ProjectPage';
 import { SettingsPage } from './pages/SettingsPage';
+import { TaskPage } from './pages/TaskPage';
+import { TasksPage } from './pages/TasksPage';
 import { TrialPage } from './pages/TrialPage';
 import { UsersPage } from './pages/UsersPage';
 import { WorkspacePage } from './pages/WorkspacePage';
@@ -60,6 +64,15 @@ const numbered =
     </SignedIn>
   );
 
+// Likewise, of the thing with this name.
+const named =
+  (Page: ComponentType<{ id: string }>) =>
+  ({ params }: { params: { id: string } }) => (
+    <SignedIn>
+      <Page key={params.id} id={params.id} />
+    </SignedIn>
+  );
+
 const Dashboard = page(DashboardPage);
 const Experiments = page(ExperimentsPage);
 const Compare = page(ComparePage);
@@ -73,6 +86,10 @@ const Users = page(UsersPage);
 const Workspaces = page(WorkspacesPage);
 const OneWorkspace = numbered(WorkspacePage);
 const OneProject = numbered(ProjectPage);
+const Models = page(ModelsPage);
+const OneModel = named(ModelPage);
+const Tasks = page(TasksPage);
+const OneTask = named(TaskPage);
 const OneTrial = numbered(TrialPage);
 
 export function App() {
@@ -92,6 +109,10 @@ export function App() {
         <Route path="/det/workspaces" component={Workspaces} />
         <Route path="/det/workspaces/:id" component={OneWorkspace} />
         <Route path="/det/projects/:id" component={OneProject} />
+        <Route path="/det/models" component={Models} />
+        <Route path="/det/models/:id" component={OneModel} />
+        <Route path="/det/tasks" component={Tasks} />
+        <Route path="/det/tasks/:id" component={OneTask} />
         <Route path="/det/users" component={Users} />
         <Route path="/det/settings" component={Settings} />
         <Route default component={Missing} />

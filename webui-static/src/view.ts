@@ -16,6 +16,7 @@ export interface View {
   state: string; // "" or "STATE_…"
   conditions: Condition[];
   any: boolean; // one condition is enough
+  archived: boolean; // archived ones too
   sorts: Sort[]; // the first counts most
   columns: string[];
 }
@@ -54,6 +55,7 @@ export function readView(query: Record<string, string | undefined>): View {
     state: /^STATE_[A-Z_]+$/.test(query.state ?? '') ? (query.state ?? '') : '',
     conditions: readConditions(query.f),
     any: query.any === '1',
+    archived: query.archived === '1',
     sorts: (query.sort ?? '')
       .split(',')
       .filter((one) => one !== '' && one !== '-')
@@ -74,6 +76,7 @@ export function writeView(change: Partial<View>): Record<string, string> {
         : JSON.stringify(change.conditions.map((one) => [one.column, one.operator, one.value]));
   }
   if (change.any !== undefined) out.any = change.any ? '1' : '';
+  if (change.archived !== undefined) out.archived = change.archived ? '1' : '';
   if (change.sorts !== undefined)
     out.sort = change.sorts.map((one) => (one.descending ? '-' : '') + one.column).join(',');
   if (change.columns !== undefined)
@@ -98,11 +101,16 @@ export function toSearch(view: View): SearchQuery {
   ];
   if (view.state !== '')
     children.push({ kind: 'field', columnName: 'state', operator: '=', value: view.state });
-  const filtered = whole.length > 0 || view.state !== '';
+  const filtered = whole.length > 0 || view.state !== '' || view.archived;
   return {
     text: view.text.trim(),
     sort: view.sorts.map((one) => `${one.column}=${one.descending ? 'desc' : 'asc'}`).join(','),
-    filter: filtered ? JSON.stringify({ filterGroup: { kind: 'group', conjunction: 'and', children } }) : '',
+    filter: filtered
+      ? JSON.stringify({
+          filterGroup: { kind: 'group', conjunction: 'and', children },
+          ...(view.archived ? { showArchived: true } : {}),
+        })
+      : '',
   };
 }
 

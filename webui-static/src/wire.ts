@@ -174,7 +174,7 @@ export interface Slot {
   device?: Maybe<{ brand: string; type: string }>;
   enabled: boolean;
   draining: boolean;
-  container?: Maybe<{ id: string; trialId: number; state: string }>;
+  container?: Maybe<{ id: string; trialId: number; taskId: string; state: string }>;
 }
 
 export interface Agent {

@@ -54,7 +54,7 @@ export const accounts = [
       await dialog().getByLabel('Password').fill('a long sentence of no use');
       await save('Create');
       await page.getByRole('cell', { name: kProbe }).waitFor();
-      await page.getByRole('button', { name: 'Give a role to ada' }).click();
+      await page.getByRole('button', { name: 'Give role to ada' }).click();
       await dialog().getByLabel('Role').selectOption('Viewer');
       await dialog().getByLabel('Where').selectOption(`team ${kProbe}`);
       await save('Give');

@@ -4,7 +4,7 @@ import { change, get } from '../http';
 export interface Job {
   jobId: string;
   type: string; // "TYPE_EXPERIMENT" …
-  entityId: string; // the experiment's number
+  entityId: string; // the experiment's number, the command's id
   name: string;
   userId: number;
   resourcePool: string;
@@ -47,8 +47,8 @@ export interface Explanation {
   text: string; // all of it for people: a line a fact
   suggestions: Suggestion[];
 }
-export const explain = async (experimentId: number, signal?: AbortSignal): Promise<Explanation | undefined> =>
-  (await get<{ explanation?: Explanation | null }>(`/api/v1/experiments/${experimentId}/explain`, signal)).explanation ??
+export const explain = async (of: 'experiments' | 'commands', id: string, signal?: AbortSignal): Promise<Explanation | undefined> =>
+  (await get<{ explanation?: Explanation | null }>(`/api/v1/${of}/${encodeURIComponent(id)}/explain`, signal)).explanation ??
   undefined;
 
 // With `drain` what runs there may finish; without, it leaves and waits again.

@@ -1,9 +1,10 @@
 // Owns the charts of some trials: their data, kept live, which are shown and how. All of it is in the address.
+import { useRef } from 'preact/hooks';
 import * as api from '../api';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useQuery } from '../address';
-import type { Trial } from '../wire';
+import type { MetricSeries, Trial } from '../wire';
 import { MetricChart, type Look } from './MetricChart';
 import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
 
@@ -121,7 +122,11 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
       (change.kind === 'metrics' && change.trialId !== undefined && ids.includes(change.trialId)),
     ids.length > 10 ? 2000 : 400,
   );
-  const found = (live.data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
+  // While a closer look is fetched the wider one stays.
+  const held = useRef<{ ids: string; data: MetricSeries[] }>();
+  if (live.data) held.current = { ids: ids.join(), data: live.data };
+  const data = live.data ?? (held.current?.ids === ids.join() ? held.current.data : undefined);
+  const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
   const sources = trials.map((trial) => ({
     trial: trial.id,
     name: names?.get(trial.id),
@@ -150,7 +155,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
       </div>
       <Controls look={look} zoomed={zoom !== undefined} />
       <ErrorNote error={live.error} retry={live.reload} />
-      {live.data && panels.length === 0 && (
+      {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} They appear here as they come.`}</p>
       )}
       <div class="charts">

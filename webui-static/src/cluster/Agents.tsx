@@ -65,7 +65,7 @@ function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
       {holder && holder.trialId > 0 ? (
         <a href={paths.trial(holder.trialId)}>trial {holder.trialId}</a>
       ) : (
-        <span>{holder ? 'a command' : text}</span>
+        <span>{holder?.taskId ? <a href={paths.task(holder.taskId)}>a command</a> : text}</span>
       )}
       <span class="quiet">{device}</span>
       <Switch

@@ -24,11 +24,11 @@ function toChange(jobId: string, { what, value }: Suggestion): [string, JobChang
   return undefined;
 }
 
-export function Explain({ experimentId, jobId }: { experimentId: number; jobId: string }) {
+export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id: string; jobId: string }) {
   const live = useLive(
-    `explain ${experimentId}`,
-    (signal) => explain(experimentId, signal),
-    (change) => change === 'everything' || ['experiment', 'trial', 'agent'].includes(change.kind),
+    `explain ${of} ${id}`,
+    (signal) => explain(of, id, signal),
+    (change) => change === 'everything' || ['experiment', 'trial', 'agent', 'command'].includes(change.kind),
     1000,
   );
   const { busy, error, run } = useWork();
@@ -40,7 +40,7 @@ export function Explain({ experimentId, jobId }: { experimentId: number; jobId: 
     .map((one) => toChange(jobId, one))
     .filter((one): one is [string, JobChange] => one !== undefined);
   return (
-    <div class="explain" role="region" aria-label={`Why experiment ${experimentId} waits`}>
+    <div class="explain" role="region" aria-label={`Why ${of.slice(0, -1)} ${id} waits`}>
       <p class="lines-kept">{linked(found.text)}</p>
       <div class="actions">
         {offers.map(([label, change]) => (

@@ -73,6 +73,7 @@ function Change({ job, reload }: { job: Job; reload: () => void }) {
 function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; tools: Tools }) {
   const { query, setQuery } = useQuery();
   const { drag } = tools;
+  const command = job.type === 'TYPE_COMMAND';
   const waits = job.summary.state === 'STATE_QUEUED';
   const open = query.explain === job.entityId;
   const target = drag.value?.pool === job.resourcePool && drag.value.over === at && drag.value.from !== at;
@@ -119,10 +120,10 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
             ↓
           </button>
         </td>
-        <td class="number">{job.entityId}</td>
+        <td class="number">{command ? 'command' : job.entityId}</td>
         <th scope="row">
-          <a href={paths.experiment(Number(job.entityId))} draggable={false}>
-            {job.name || `Experiment ${job.entityId}`}
+          <a href={command ? paths.task(job.entityId) : paths.experiment(Number(job.entityId))} draggable={false}>
+            {job.name || (command ? job.entityId : `Experiment ${job.entityId}`)}
           </a>
         </th>
         <td>
@@ -151,7 +152,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
       {open && waits && (
         <tr>
           <td colSpan={8}>
-            <Explain experimentId={Number(job.entityId)} jobId={job.jobId} />
+            <Explain of={command ? 'commands' : 'experiments'} id={job.entityId} jobId={job.jobId} />
           </td>
         </tr>
       )}
@@ -213,7 +214,7 @@ export function Queue() {
   const live = useLive(
     'jobs',
     (signal) => jobs(signal),
-    (change) => change === 'everything' || ['experiment', 'trial', 'agent'].includes(change.kind),
+    (change) => change === 'everything' || ['experiment', 'trial', 'agent', 'command'].includes(change.kind),
     500,
   );
   return (

@@ -3,38 +3,17 @@ import { useLocation } from 'preact-iso';
 import { paths } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
-import { openProjects, type Project } from '../calls/places';
 import { isActive, isEnded, isStopping } from '../format';
-import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
 import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
 import { ErrorNote } from './notes';
+import { ProjectChoice } from './ProjectChoice';
 
 interface Props {
   experiment: Experiment;
   reload: () => void; // after what no event tells of
-}
-
-function ProjectChoice({ current }: { current: number }) {
-  const live = useLive('open projects', openProjects, () => false);
-  const name = (one: Project): string => `${one.workspaceName} / ${one.name}`;
-  return (
-    <>
-      <label>
-        Project
-        <select name="project" defaultValue={String(current)}>
-          {live.data?.map((one) => (
-            <option key={one.id} value={one.id} selected={one.id === current}>
-              {name(one)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <ErrorNote error={live.error} retry={live.reload} />
-    </>
-  );
 }
 
 function Edit({ experiment, reload }: Props) {

@@ -1,21 +1,30 @@
 // Owns what can be done to many experiments at once; says which of them refused and why.
 import { useSignal, type Signal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
 import { paths } from '../address';
 import * as api from '../api';
+import * as changes from '../calls/changes';
 import { kMostCompared } from '../compare/subjects';
 import { isActive, isEnded, isStopping } from '../format';
-import { sessionEnded } from '../session';
-import type { FoundExperiment } from '../wire';
+import { toError } from '../work';
+import type { Experiment, FoundExperiment } from '../wire';
+import { Confirm } from './Confirm';
+import { field, FormDialog } from './FormDialog';
+import { ProjectChoice } from './ProjectChoice';
 
 // Requests under way at once.
 const kAtOnce = 6;
 
-const kPossible: Record<api.Action, (state: string) => boolean> = {
-  activate: (state) => state === 'STATE_PAUSED',
-  pause: isActive,
-  cancel: (state) => !isEnded(state) && !isStopping(state),
-  kill: (state) => !isEnded(state),
+type Action = api.Action | 'archive' | 'unarchive' | 'delete' | 'move';
+
+const kPossible: Record<Action, (one: Experiment) => boolean> = {
+  activate: ({ state }) => state === 'STATE_PAUSED',
+  pause: ({ state }) => isActive(state),
+  cancel: ({ state }) => !isEnded(state) && !isStopping(state),
+  kill: ({ state }) => !isEnded(state),
+  archive: ({ state, archived }) => isEnded(state) && !archived,
+  unarchive: ({ archived }) => archived,
+  delete: ({ state }) => isEnded(state),
+  move: () => true,
 };
 
 async function each<T>(items: T[], work: (item: T) => Promise<void>): Promise<void> {
@@ -26,54 +35,90 @@ async function each<T>(items: T[], work: (item: T) => Promise<void>): Promise<vo
   await Promise.all(Array.from({ length: kAtOnce }, worker));
 }
 
-export function BulkActions({ chosen }: { chosen: Signal<ReadonlyMap<number, FoundExperiment>> }) {
+function Compare({ all }: { all: Experiment[] }) {
+  if (all.length < 2 || all.length > kMostCompared) {
+    return (
+      <button type="button" disabled title={`Choose 2 to ${kMostCompared}`}>
+        Compare
+      </button>
+    );
+  }
+  return (
+    <a class="button" href={paths.compare('experiments', all.map((one) => one.id))}>
+      Compare
+    </a>
+  );
+}
+
+interface Props {
+  chosen: Signal<ReadonlyMap<number, FoundExperiment>>;
+  reload: () => void; // after what no event tells of
+}
+
+export function BulkActions({ chosen, reload }: Props) {
   const busy = useSignal('');
   const refusals = useSignal<string[]>([]);
-  const dialog = useRef<HTMLDialogElement>(null);
   const all = [...chosen.value.values()].map((one) => one.experiment);
   if (all.length === 0 && refusals.value.length === 0) return null;
-  const able = (action: api.Action): number[] =>
-    all.filter((one) => kPossible[action](one.state)).map((one) => one.id);
-  const act = async (action: api.Action): Promise<void> => {
+  const able = (action: Action): number[] => all.filter(kPossible[action]).map((one) => one.id);
+  const run = async (action: Action, one: (id: number) => Promise<unknown>): Promise<void> => {
     busy.value = action;
     refusals.value = [];
     await each(able(action), async (id) => {
       try {
-        await api.act(id, action);
+        await one(id);
       } catch (cause) {
-        if (cause instanceof api.ApiError && cause.status === 401) sessionEnded();
-        refusals.value = [...refusals.value, `${id}: ${cause instanceof Error ? cause.message : String(cause)}`];
+        refusals.value = [...refusals.value, `${id}: ${toError(cause).message}`];
       }
     });
     busy.value = '';
     chosen.value = new Map();
+    reload();
   };
-  const button = (action: api.Action, label: string) => (
+  const button = (action: Action, label: string, one: (id: number) => Promise<unknown>) => (
     <button
       type="button"
-      class={action === 'kill' ? 'danger' : ''}
       disabled={busy.value !== '' || able(action).length === 0}
-      onClick={() => (action === 'kill' ? dialog.current?.showModal() : void act(action))}
+      onClick={() => void run(action, one)}
     >
       {label} {able(action).length > 0 && able(action).length}
     </button>
   );
+  const move = (fields: FormData): Promise<void> => run('move', (id) => changes.move(id, Number(field(fields, 'project'))));
   return (
     <div class="bulk" role="group" aria-label="Chosen experiments">
       <span role="status">{all.length} chosen</span>
-      {all.length > 1 && all.length <= kMostCompared ? (
-        <a class="button" href={paths.compare('experiments', all.map((one) => one.id))}>
-          Compare
-        </a>
-      ) : (
-        <button type="button" disabled title={`Choose 2 to ${kMostCompared}`}>
-          Compare
-        </button>
+      <Compare all={all} />
+      {button('pause', 'Pause', (id) => api.act(id, 'pause'))}
+      {button('activate', 'Activate', (id) => api.act(id, 'activate'))}
+      {button('cancel', 'Cancel', (id) => api.act(id, 'cancel'))}
+      <Confirm
+        label={`Kill… ${able('kill').length || ''}`}
+        title={`Kill ${able('kill').length} experiments?`}
+        yes="Kill"
+        no="Keep them running"
+        disabled={busy.value !== '' || able('kill').length === 0}
+        work={() => run('kill', (id) => api.act(id, 'kill'))}
+      >
+        Their trials end at once, without saving a checkpoint. This cannot be undone.
+      </Confirm>
+      {button('archive', 'Archive', (id) => changes.archive(id, true))}
+      {able('unarchive').length > 0 && button('unarchive', 'Unarchive', (id) => changes.archive(id, false))}
+      {all.length > 0 && (
+        <FormDialog label="Move…" title={`Move ${all.length} experiments`} submit="Move" work={move}>
+          {() => <ProjectChoice />}
+        </FormDialog>
       )}
-      {button('pause', 'Pause')}
-      {button('activate', 'Activate')}
-      {button('cancel', 'Cancel')}
-      {button('kill', 'Kill…')}
+      <Confirm
+        label={`Delete… ${able('delete').length || ''}`}
+        title={`Delete ${able('delete').length} experiments?`}
+        yes="Delete"
+        no="Keep them"
+        disabled={busy.value !== '' || able('delete').length === 0}
+        work={() => run('delete', changes.remove)}
+      >
+        Their metrics, logs and the files of their checkpoints go too. This cannot be undone.
+      </Confirm>
       <button type="button" class="plain" onClick={() => ((chosen.value = new Map()), (refusals.value = []))}>
         Choose none
       </button>
@@ -82,18 +127,6 @@ export function BulkActions({ chosen }: { chosen: Signal<ReadonlyMap<number, Fou
           {text}
         </p>
       ))}
-      <dialog ref={dialog} aria-labelledby="kill-many-title">
-        <form method="dialog">
-          <h2 id="kill-many-title">Kill {able('kill').length} experiments?</h2>
-          <p>Their trials end at once, without saving a checkpoint. This cannot be undone.</p>
-          <div class="actions">
-            <button type="submit">Keep them running</button>
-            <button type="submit" class="danger" onClick={() => void act('kill')}>
-              Kill
-            </button>
-          </div>
-        </form>
-      </dialog>
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { bytes, dateTime, metric, sorted } from '../format';
 import { useLive, type Live } from '../live';
 import type { Checkpoint, Experiment, Trial } from '../wire';
 import { Confirm } from './Confirm';
+import { Register } from './Register';
 import { Loaded } from './Loaded';
 import { StateBadge } from './notes';
 
@@ -34,6 +35,7 @@ function CheckpointRow({ one, reload }: { one: Checkpoint; reload: () => void })
           <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
             Download
           </a>
+          <Register uuid={one.uuid} />
           {experimentId != null && (
             <a class="button" href={paths.forkFrom(experimentId, one.uuid)}>
               Continue from here…

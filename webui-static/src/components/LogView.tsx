@@ -1,4 +1,4 @@
-// Owns the log of one trial: its newest lines, or those around a linked one; then every line as it comes; what is
+// Owns the log of one trial or command: its newest lines, or those around a linked one; then every line as it comes; what is
 // filtered is asked of the master, so a million lines cost what is in sight.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -75,7 +75,7 @@ class LogSheet {
   constructor(
     private readonly frame: HTMLElement,
     readonly content: HTMLElement,
-    private readonly trialId: number,
+    private readonly of: string,
     private readonly filter: api.LogQuery,
     private readonly line: string | undefined,
     private readonly signal: AbortSignal,
@@ -86,7 +86,7 @@ class LogSheet {
   // The first lines, or those that came since; `on` says whether to go on to the end.
   async forward(on: boolean): Promise<void> {
     if (this.rows.newest === '' && !this.line) {
-      const tail = await api.logTail(this.trialId, kPage, this.filter, this.signal);
+      const tail = await api.logTail(this.of, kPage, this.filter, this.signal);
       this.rows.append(tail);
       this.ended = true;
       this.begun = tail.length < kPage;
@@ -95,7 +95,7 @@ class LogSheet {
     do {
       const after = this.rows.newest || String(Math.max(0, Number(this.line) - 1));
       const first = this.rows.count === 0;
-      const entries = await api.logAfter(this.trialId, after, kPage, this.filter, this.signal);
+      const entries = await api.logAfter(this.of, after, kPage, this.filter, this.signal);
       if (this.signal.aborted) return;
       if (this.rows.append(entries)) this.begun = false;
       this.ended = entries.length < kPage;
@@ -112,7 +112,7 @@ class LogSheet {
     // Lines of the same moment come again; they are told by their id.
     const before = new Date(Date.parse(oldest.time) + 1).toISOString();
     const query = { ...this.filter, timestampBefore: before };
-    const page = await api.logTail(this.trialId, kPage, query, this.signal);
+    const page = await api.logTail(this.of, kPage, query, this.signal);
     const older = page.filter((entry) => BigInt(entry.id) < BigInt(oldest.id));
     this.begun = page.length < kPage || older.length === 0;
     const height = this.frame.scrollHeight;
@@ -122,11 +122,12 @@ class LogSheet {
 }
 
 interface Props {
-  trialId: number;
+  of: string; // "trials/7", "tasks/ID"
+  name: string;
   taskId: string;
 }
 
-export function LogView({ trialId, taskId }: Props) {
+export function LogView({ of, name, taskId }: Props) {
   const { query, setQuery } = useQuery();
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
@@ -161,7 +162,7 @@ export function LogView({ trialId, taskId }: Props) {
     const abort = new AbortController();
     const content = document.createElement('div');
     element.replaceChildren(content);
-    const own = new LogSheet(element, content, trialId, filter, line, abort.signal);
+    const own = new LogSheet(element, content, of, filter, line, abort.signal);
     sheet.current = own;
     if (line !== undefined) follow.value = false;
     // The height also changes when the browser lays out a block for the first time, not only when lines come.
@@ -182,7 +183,7 @@ export function LogView({ trialId, taskId }: Props) {
       abort.abort();
       sheet.current = undefined;
     };
-  }, [trialId, taskId, key, line]);
+  }, [of, taskId, key, line]);
 
   // Scrolling up lets go of the end; scrolling back to it takes hold again, or brings the next lines.
   const onScroll = (): void => {
@@ -230,7 +231,7 @@ export function LogView({ trialId, taskId }: Props) {
         class="log"
         ref={host}
         role="log"
-        aria-label={`Log of trial ${trialId}`}
+        aria-label={`Log of ${name}`}
         aria-live="off"
         tabIndex={0}
         onScroll={onScroll}

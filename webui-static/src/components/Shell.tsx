@@ -27,6 +27,8 @@ function Freshness() {
 const kPlaces: [string, string][] = [
   ['Dashboard', paths.home],
   ['Experiments', paths.experiments],
+  ['Models', paths.models],
+  ['Tasks', paths.tasks],
   ['Workspaces', paths.workspaces],
   ['Cluster', paths.cluster],
   ['Users', paths.users],

@@ -270,6 +270,14 @@ export function ViewTools(props: Props) {
           </option>
         ))}
       </select>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={view.archived}
+          onChange={(event) => change({ archived: event.currentTarget.checked })}
+        />
+        Archived too
+      </label>
       <Conditions {...props} />
       <ColumnPicker {...props} />
       <SavedViews />

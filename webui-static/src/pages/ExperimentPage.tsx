@@ -47,7 +47,7 @@ function Head({ one, reload }: { one: Experiment; reload: () => void }) {
         {one.archived && <span class="quiet">archived</span>}
         {one.progress != null && <Progress value={one.progress} label="Progress" />}
       </div>
-      {one.state === 'STATE_QUEUED' && <Explain experimentId={one.id} jobId={one.jobId} />}
+      {one.state === 'STATE_QUEUED' && <Explain of="experiments" id={String(one.id)} jobId={one.jobId} />}
       <Facts
         facts={[
           ['Started', dateTime(one.startTime)],
@@ -177,7 +177,7 @@ function Log({ one, trials }: { one: Experiment; trials: Trial[] }) {
           </select>
         </label>
       )}
-      <LogView trialId={chosen.id} taskId={chosen.taskId} />
+      <LogView of={`trials/${chosen.id}`} name={`trial ${chosen.id}`} taskId={chosen.taskId} />
     </>
   );
 }

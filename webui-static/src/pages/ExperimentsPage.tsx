@@ -53,11 +53,11 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
       </div>
       <ViewTools view={view} names={available(list.loaded())} change={change} />
       <ErrorNote error={list.error} retry={list.reload} />
-      <BulkActions chosen={chosen} />
+      <BulkActions chosen={chosen} reload={list.reload} />
       {list.total === 0 && narrowed ? (
         <div class="empty">
           <p>No experiment is like that.</p>
-          <button type="button" onClick={() => change({ text: '', state: '', conditions: [], any: false })}>
+          <button type="button" onClick={() => change({ text: '', state: '', conditions: [], any: false, archived: false })}>
             Show all
           </button>
         </div>

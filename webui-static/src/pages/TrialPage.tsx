@@ -179,7 +179,7 @@ export function TrialPage({ id }: { id: number }) {
       <ErrorNote error={live.error} retry={live.reload} />
       <Tabs names={kTabs} current={tab} />
       {tab === 'Metrics' && <Metrics trials={[trial]} ended={isEnded(trial.state)} />}
-      {tab === 'Log' && <LogView trialId={id} taskId={trial.taskId} />}
+      {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}

@@ -1,0 +1,62 @@
+// Owns the sentences about many experiments at once that have ended, and about a session that ends meanwhile.
+import assert from 'node:assert/strict';
+import { audit, cluster, page, signIn, until, untilText } from '../driver.mjs';
+import { open } from './filling.mjs';
+
+const bulk = () => page.getByRole('group', { name: 'Chosen experiments' });
+const dialog = () => page.getByRole('dialog');
+const rows = (wanted) =>
+  until(
+    (text) => [...document.querySelectorAll('tbody tr[data-id]')].map((row) => row.dataset.id).sort().join() === text,
+    wanted,
+  );
+
+export const bulkActions = [
+  [
+    'what was chosen is archived, hidden, found again, moved and deleted at once',
+    async () => {
+      for (const id of ['6', '7']) await cluster.det(['experiment', 'kill', id]);
+      await open('experiments');
+      await until(() => [...document.querySelectorAll('tbody .state')].filter((one) => one.textContent === 'Canceled').length >= 2);
+      await page.getByLabel('Choose experiment 6').check();
+      await page.getByLabel('Choose experiment 7').check();
+      await bulk().getByRole('button', { name: 'Archive 2' }).click();
+      await rows('1,2,3,5');
+      await page.getByLabel('Archived too').check();
+      await rows('1,2,3,5,6,7');
+      assert.match(page.url(), /archived=1/);
+      await page.getByLabel('Choose experiment 6').check();
+      await page.getByLabel('Choose experiment 7').check();
+      await audit('bulk-archived');
+      await bulk().getByRole('button', { name: 'Unarchive 2' }).click();
+      await page.getByLabel('Archived too').uncheck();
+      await rows('1,2,3,5,6,7');
+      await page.getByLabel('Choose experiment 6').check();
+      await page.getByLabel('Choose experiment 7').check();
+      await bulk().getByRole('button', { name: 'Move…' }).click();
+      await dialog().getByLabel('Project').selectOption({ index: 1 });
+      await dialog().getByRole('button', { name: 'Move', exact: true }).click();
+      await until(() => document.querySelector('.bulk') === null);
+      await open('projects/2');
+      await rows('2,6,7');
+      await page.getByLabel('Choose experiment 6').check();
+      await page.getByLabel('Choose experiment 7').check();
+      await bulk().getByRole('button', { name: 'Delete…' }).click();
+      await untilText('Delete 2 experiments?');
+      await dialog().getByRole('button', { name: 'Delete', exact: true }).click();
+      await rows('2');
+    },
+  ],
+  [
+    'a session that ended is noticed by the next action, and leads back',
+    async () => {
+      await open('experiments/1?tab=notes');
+      await page.getByRole('button', { name: 'Edit notes' }).click();
+      await page.context().clearCookies();
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.waitForURL('**/det/login?next=*');
+      await signIn(cluster.password);
+      await page.waitForURL('**/det/experiments/1?tab=notes');
+    },
+  ],
+];

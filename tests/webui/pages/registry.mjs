@@ -1,0 +1,73 @@
+// Owns the sentences about the model registry and commands. A master that does not offer them says so on their pages.
+import assert from 'node:assert/strict';
+import { audit, cluster, page, until, untilText } from '../driver.mjs';
+import { kProbe, open } from './filling.mjs';
+
+const dialog = () => page.getByRole('dialog');
+const offered = async (path) => (await page.request.get(`${cluster.url}${path}`)).status() === 200;
+const refused = async (place, title) => {
+  await open(place);
+  await page.getByRole('heading', { name: title }).waitFor();
+  await page.getByRole('alert').waitFor();
+  await audit(`${place}-refused`);
+};
+
+export const registry = [
+  [
+    'a model is made, described and deleted, and what is said of it is text',
+    async () => {
+      if (!(await offered('/api/v1/models'))) return refused('models', 'Models');
+      await open('models');
+      await untilText('det model create NAME');
+      await page.getByRole('button', { name: 'New model…' }).click();
+      await dialog().getByLabel('Name').fill(`digits ${kProbe}`);
+      await dialog().getByLabel('Description').fill(kProbe);
+      await dialog().getByRole('button', { name: 'Create' }).click();
+      await page.waitForURL('**/det/models/*');
+      await untilText('No versions yet');
+      await audit('model');
+      await open('models');
+      await page.getByRole('link', { name: `digits ${kProbe}` }).click();
+      await page.getByRole('button', { name: 'Archive', exact: true }).click();
+      await page.getByRole('button', { name: 'Unarchive' }).waitFor();
+      await page.getByRole('button', { name: 'Delete…' }).click();
+      await dialog().getByRole('button', { name: 'Delete', exact: true }).click();
+      await page.waitForURL('**/det/models');
+      assert.equal(await page.$('main img'), null);
+    },
+  ],
+  [
+    'a command is run, watched and listed',
+    async () => {
+      if (!(await offered('/api/v1/commands'))) return refused('tasks', 'Tasks');
+      await open('tasks');
+      await untilText('No commands yet');
+      await page.getByRole('button', { name: 'Run a command…' }).click();
+      await dialog().getByLabel('Command line').fill(`echo 'hello ${kProbe}'; exit 3`);
+      await dialog().getByLabel('Description').fill(kProbe);
+      await dialog().getByRole('button', { name: 'Run', exact: true }).click();
+      await page.waitForURL('**/det/tasks/*');
+      await until((text) => [...document.querySelectorAll('.log-text')].some((line) => line.textContent === text), `hello ${kProbe}`);
+      await until(() => document.querySelector('.state-line .state')?.textContent === 'Terminated');
+      await audit('task');
+      await open('tasks');
+      await page.getByRole('link', { name: kProbe }).waitFor();
+      await audit('tasks');
+      assert.equal(await page.$('main img'), null);
+    },
+  ],
+  [
+    'a phone shows these pages without scrolling to the side',
+    async () => {
+      await page.setViewportSize({ width: 390, height: 800 });
+      const places = ['workspaces', 'workspaces/1', 'projects/1', 'users', 'models', 'tasks', 'cluster?tab=queue', 'settings'];
+      for (const place of [...places, 'experiments/1?tab=notes', 'experiments/1/fork', 'compare?experiments=1,3']) {
+        await open(place);
+        await page.waitForSelector('h1');
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(wide <= 390, `${place} is ${wide} wide`);
+      }
+      await page.setViewportSize({ width: 1300, height: 900 });
+    },
+  ],
+];

@@ -1,0 +1,34 @@
+// Owns the calls about commands: command lines that run once, on slots or without.
+import { address, change, get } from '../http';
+
+export interface Command {
+  id: string;
+  description: string;
+  state: string; // "STATE_RUNNING" …
+  username: string;
+  resourcePool: string;
+  jobId: string;
+  exitStatus: string; // for people; "" until it has ended
+  exitCode?: number | null;
+  startTime?: string | null;
+  endTime?: string | null;
+  slots: number;
+  priority: number;
+}
+
+export const hasEnded = (one: Command): boolean => one.state === 'STATE_TERMINATED';
+
+const at = (id: string): string => `/api/v1/commands/${encodeURIComponent(id)}`;
+
+// The newest first.
+export const commands = async (signal?: AbortSignal): Promise<Command[]> =>
+  (await get<{ commands: Command[] }>(address('/api/v1/commands', { orderBy: 'ORDER_BY_DESC' }), signal)).commands;
+export const command = async (id: string, signal?: AbortSignal): Promise<Command> =>
+  (await get<{ command: Command }>(at(id), signal)).command;
+export const killCommand = (id: string): Promise<unknown> => change('POST', `${at(id)}/kill`);
+export const launch = async (line: string, slots: number, description: string): Promise<Command> =>
+  (
+    await change<{ command: Command }>('POST', '/api/v1/commands', {
+      config: { entrypoint: ['/bin/sh', '-c', line], resources: { slots }, description },
+    })
+  ).command;

@@ -1,0 +1,218 @@
+// Owns the view of one model of the registry: its words, notes, metadata, and its versions.
+import { useLocation } from 'preact-iso';
+import { paths, useQuery, useTitle } from '../address';
+import {
+  archiveModel,
+  model,
+  patchModel,
+  patchVersion,
+  removeModel,
+  removeVersion,
+  versions,
+  type Model,
+  type ModelVersion,
+} from '../calls/models';
+import { Confirm } from '../components/Confirm';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { MarkdownNotes } from '../components/MarkdownNotes';
+import { ErrorNote } from '../components/notes';
+import { currentTab, Facts, Tabs } from '../components/Tabs';
+import { dateTime, metric, sorted } from '../format';
+import { useLive } from '../live';
+import { useWork } from '../work';
+import { NotFoundPage } from './NotFoundPage';
+
+const kTabs = ['Versions', 'Notes', 'Metadata'] as const;
+
+function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: () => void }) {
+  const { checkpoint } = one;
+  const { trialId, experimentId, searcherMetric } = checkpoint?.training ?? {};
+  const save = async (fields: FormData): Promise<void> => {
+    const to = { name: field(fields, 'name'), comment: field(fields, 'comment'), notes: field(fields, 'notes') };
+    await patchVersion(of.name, one.version, to);
+    reload();
+  };
+  return (
+    <article class="card" aria-label={`Version ${one.version}`}>
+      <div class="section-head">
+        <h3>
+          Version {one.version} {one.name !== '' && <span class="quiet">{one.name}</span>}
+        </h3>
+        <span class="quiet">
+          {dateTime(one.creationTime)} by {one.username}
+        </span>
+        <span class="spring" />
+        <FormDialog label="Edit…" name={`Edit version ${one.version}`} title={`Version ${one.version}`} submit="Save" plain work={save}>
+          {() => (
+            <>
+              <label>
+                Name
+                <input type="text" name="name" defaultValue={one.name} />
+              </label>
+              <label>
+                Comment
+                <input type="text" name="comment" defaultValue={one.comment} />
+              </label>
+              <label>
+                Notes
+                <textarea name="notes" rows={5} defaultValue={one.notes} />
+              </label>
+            </>
+          )}
+        </FormDialog>
+        <Confirm
+          label="Delete…"
+          name={`Delete version ${one.version}`}
+          title={`Delete version ${one.version}?`}
+          yes="Delete"
+          no="Keep it"
+          plain
+          work={() => removeVersion(of.name, one.version)}
+          done={reload}
+        >
+          Its checkpoint stays, and is protected no longer. The number is not given again.
+        </Confirm>
+      </div>
+      {one.comment !== '' && <p>{one.comment}</p>}
+      {one.notes !== '' && <p class="lines-kept">{one.notes}</p>}
+      {checkpoint && (
+        <Facts
+          facts={[
+            ['Checkpoint', <code>{checkpoint.uuid}</code>],
+            ['Metric', metric(searcherMetric)],
+            ['Batches', checkpoint.stepsCompleted.toLocaleString()],
+            ['Trial', trialId ? <a href={paths.trial(trialId)}>{trialId}</a> : ''],
+            ['Experiment', experimentId ? <a href={paths.experiment(experimentId)}>{experimentId}</a> : ''],
+            ['Files', <a href={`/checkpoints/${encodeURIComponent(checkpoint.uuid)}`} download>Download</a>],
+          ]}
+        />
+      )}
+    </article>
+  );
+}
+
+function ModelActions({ one, reload }: { one: Model; reload: () => void }) {
+  const { route } = useLocation();
+  const { busy, error, run } = useWork();
+  const save = async (fields: FormData): Promise<void> => {
+    const name = field(fields, 'name');
+    const labels = field(fields, 'labels').split(',').map((label) => label.trim());
+    await patchModel(one.name, {
+      ...(name === one.name ? {} : { name }),
+      description: field(fields, 'description'),
+      labels: labels.filter((label) => label !== ''),
+    });
+    if (name === one.name) reload();
+    else route(paths.model(name));
+  };
+  return (
+    <div class="actions">
+      <FormDialog label="Edit…" title="Edit model" submit="Save" work={save}>
+        {() => (
+          <>
+            <label>
+              Name
+              <input type="text" name="name" required defaultValue={one.name} />
+            </label>
+            <label>
+              Description
+              <input type="text" name="description" defaultValue={one.description} />
+            </label>
+            <label>
+              Labels, with commas between
+              <input type="text" name="labels" defaultValue={one.labels.join(', ')} />
+            </label>
+          </>
+        )}
+      </FormDialog>
+      <button
+        type="button"
+        disabled={busy}
+        onClick={() => void run(() => archiveModel(one.name, !one.archived)).then(reload)}
+      >
+        {one.archived ? 'Unarchive' : 'Archive'}
+      </button>
+      <Confirm
+        label="Delete…"
+        title={`Delete model ${one.name}?`}
+        yes="Delete"
+        no="Keep it"
+        work={() => removeModel(one.name)}
+        done={() => route(paths.models)}
+      >
+        With its versions. Their checkpoints stay, and are protected no longer.
+      </Confirm>
+      <ErrorNote error={error} />
+    </div>
+  );
+}
+
+function Versions({ one }: { one: Model }) {
+  const live = useLive(
+    `versions ${one.name}`,
+    (signal) => versions(one.name, signal),
+    (change) => change === 'everything',
+  );
+  return (
+    <Loaded live={live}>
+      {(all) => (
+        <>
+          {all.length === 0 && (
+            <p class="quiet">
+              No versions yet: press Register on a checkpoint, or <code>det model register-version {one.name} UUID</code>.
+            </p>
+          )}
+          {[...all]
+            .sort((a, b) => b.version - a.version)
+            .map((version) => (
+              <Version key={version.version} of={one} one={version} reload={live.reload} />
+            ))}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+export function ModelPage({ id }: { id: string }) {
+  const { query } = useQuery();
+  const tab = currentTab(kTabs, query.tab);
+  const live = useLive(`model ${id}`, (signal) => model(id, signal), (change) => change === 'everything');
+  useTitle(live.data?.name ?? 'Model');
+  if (live.error?.status === 404) return <NotFoundPage what={`There is no model ${id}.`} />;
+  return (
+    <Loaded live={live}>
+      {(one) => (
+        <>
+          <div class="page-head">
+            <div>
+              <p class="quiet">
+                <a href={paths.models}>Models</a> / {one.archived && 'archived'}
+              </p>
+              <h1>{one.name}</h1>
+              {one.description !== '' && <p>{one.description}</p>}
+              {one.labels.map((label) => (
+                <span class="tag" key={label}>
+                  {label}
+                </span>
+              ))}
+            </div>
+            <ModelActions one={one} reload={live.reload} />
+          </div>
+          <Tabs names={kTabs} current={tab} />
+          {tab === 'Versions' && <Versions one={one} />}
+          {tab === 'Notes' && (
+            <MarkdownNotes
+              text={one.notes}
+              save={async (notes) => {
+                await patchModel(one.name, { notes });
+                live.reload();
+              }}
+            />
+          )}
+          {tab === 'Metadata' && <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>}
+        </>
+      )}
+    </Loaded>
+  );
+}

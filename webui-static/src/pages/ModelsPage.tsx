@@ -1,0 +1,108 @@
+// Owns the view of the model registry: every named model.
+import { useLocation } from 'preact-iso';
+import { paths, useQuery, useTitle } from '../address';
+import { makeModel, models } from '../calls/models';
+import { workspaces } from '../calls/places';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { Table } from '../components/Table';
+import { dateTime } from '../format';
+import { useLive } from '../live';
+
+function PlaceChoice() {
+  const live = useLive('workspaces', (signal) => workspaces(signal), () => false);
+  return (
+    <label>
+      Workspace
+      <select name="place">
+        {live.data
+          ?.filter((one) => !one.archived)
+          .map((one) => (
+            <option key={one.id} value={one.id}>
+              {one.name}
+            </option>
+          ))}
+      </select>
+    </label>
+  );
+}
+
+export function NewModel() {
+  const { route } = useLocation();
+  const make = async (fields: FormData): Promise<void> => {
+    const made = await makeModel(field(fields, 'name'), field(fields, 'description'), Number(field(fields, 'place')) || 1);
+    route(paths.model(made.name));
+  };
+  return (
+    <FormDialog label="New model…" title="New model" submit="Create" work={make}>
+      {() => (
+        <>
+          <label>
+            Name
+            <input type="text" name="name" required />
+          </label>
+          <label>
+            Description
+            <input type="text" name="description" />
+          </label>
+          <PlaceChoice />
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+export function ModelsPage() {
+  useTitle('Models');
+  const { query, setQuery } = useQuery();
+  const archived = query.archived === '1';
+  const live = useLive(
+    `models ${archived}`,
+    (signal) => models(archived, signal),
+    (change) => change === 'everything',
+  );
+  return (
+    <>
+      <div class="section-head">
+        <h1>Models</h1>
+        <label class="check">
+          <input type="checkbox" checked={archived} onChange={() => setQuery({ archived: archived ? '' : '1' })} />
+          Archived too
+        </label>
+        <span class="spring" />
+        <NewModel />
+      </div>
+      <Loaded live={live}>
+        {(all) =>
+          all.length === 0 ? (
+            <p class="quiet">
+              No models yet. <code>det model create NAME</code> makes one; a checkpoint becomes its version by Register
+              on the checkpoint.
+            </p>
+          ) : (
+            <Table label="Models" heads={['Name', 'Description', 'Labels', '#Versions', 'User', 'Changed']}>
+              {all.map((one) => (
+                <tr key={one.id}>
+                  <th scope="row">
+                    <a href={paths.model(one.name)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
+                  </th>
+                  <td class="reason">{one.description}</td>
+                  <td class="reason">
+                    {one.labels.map((label) => (
+                      <span class="tag" key={label}>
+                        {label}
+                      </span>
+                    ))}
+                  </td>
+                  <td class="number">{one.numVersions}</td>
+                  <td>{one.username}</td>
+                  <td>{dateTime(one.lastUpdatedTime)}</td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}

@@ -1,0 +1,71 @@
+// Owns the view of one command: its state, why it waits, what it writes.
+import { paths, useTitle } from '../address';
+import { command, hasEnded, killCommand } from '../calls/tasks';
+import { Explain } from '../cluster/Explain';
+import { useNow } from '../components/clock';
+import { Confirm } from '../components/Confirm';
+import { Loaded } from '../components/Loaded';
+import { LogView } from '../components/LogView';
+import { StateBadge } from '../components/notes';
+import { Facts } from '../components/Tabs';
+import { dateTime, span } from '../format';
+import { useLive } from '../live';
+import { NotFoundPage } from './NotFoundPage';
+
+export function TaskPage({ id }: { id: string }) {
+  const live = useLive(
+    `command ${id}`,
+    (signal) => command(id, signal),
+    (change) => change === 'everything' || change.kind === 'command',
+    500,
+  );
+  const now = useNow(live.data ? !hasEnded(live.data) : false);
+  useTitle(live.data?.description || 'Command');
+  if (live.error?.status === 404) return <NotFoundPage what={`There is no command ${id}.`} />;
+  return (
+    <Loaded live={live}>
+      {(one) => (
+        <>
+          <div class="page-head">
+            <div>
+              <p class="quiet">
+                <a href={paths.tasks}>Tasks</a> / {one.id}
+              </p>
+              <h1>{one.description || 'Command'}</h1>
+            </div>
+            {!hasEnded(one) && (
+              <div class="actions">
+                <Confirm
+                  label="Kill…"
+                  title="Kill this command?"
+                  yes="Kill"
+                  no="Keep it running"
+                  work={() => killCommand(id)}
+                  done={live.reload}
+                >
+                  It ends at once.
+                </Confirm>
+              </div>
+            )}
+          </div>
+          <div class="state-line">
+            <StateBadge state={one.state} />
+            {one.exitStatus !== '' && <span class="reason">{one.exitStatus}</span>}
+          </div>
+          {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
+          <Facts
+            facts={[
+              ['Started', dateTime(one.startTime)],
+              ['Elapsed', span(one.startTime, one.endTime, now)],
+              ['User', one.username],
+              ['Pool', one.resourcePool],
+              ['Slots', String(one.slots)],
+              ['Priority', one.priority > 0 ? String(one.priority) : ''],
+            ]}
+          />
+          <LogView of={`tasks/${encodeURIComponent(one.id)}`} name="command" taskId={one.id} />
+        </>
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,104 @@
+// Owns the view of all commands: what runs, what ran, starting and ending one.
+import { useLocation } from 'preact-iso';
+import { paths, useTitle } from '../address';
+import { commands, hasEnded, killCommand, launch } from '../calls/tasks';
+import { useNow } from '../components/clock';
+import { Confirm } from '../components/Confirm';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { StateBadge } from '../components/notes';
+import { Table } from '../components/Table';
+import { dateTime, span } from '../format';
+import { useLive } from '../live';
+
+function Launch() {
+  const { route } = useLocation();
+  const start = async (fields: FormData): Promise<void> => {
+    const made = await launch(field(fields, 'line'), Number(field(fields, 'slots')), field(fields, 'description'));
+    route(paths.task(made.id));
+  };
+  return (
+    <FormDialog label="Run a command…" title="Run a command" submit="Run" work={start}>
+      {() => (
+        <>
+          <label>
+            Command line
+            <input type="text" name="line" required autocomplete="off" spellcheck={false} />
+          </label>
+          <label>
+            Slots
+            <input type="number" name="slots" min="0" required defaultValue="0" />
+          </label>
+          <label>
+            Description
+            <input type="text" name="description" />
+          </label>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+export function TasksPage() {
+  useTitle('Tasks');
+  const live = useLive(
+    'commands',
+    (signal) => commands(signal),
+    (change) => change === 'everything' || change.kind === 'command',
+    500,
+  );
+  const now = useNow(live.data?.some((one) => !hasEnded(one)) ?? false);
+  return (
+    <>
+      <div class="section-head">
+        <h1>Tasks</h1>
+        <span class="spring" />
+        <Launch />
+      </div>
+      <Loaded live={live}>
+        {(all) =>
+          all.length === 0 ? (
+            <p class="quiet">
+              No commands yet. <code>det command run nvidia-smi</code> runs one on the cluster.
+            </p>
+          ) : (
+            <Table label="Commands" heads={['Command', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', 'Actions']}>
+              {all.map((one) => (
+                <tr key={one.id}>
+                  <th scope="row">
+                    <a href={paths.task(one.id)}>{one.description || one.id}</a>
+                  </th>
+                  <td>
+                    <StateBadge state={one.state} />
+                  </td>
+                  <td>{one.username}</td>
+                  <td>{one.resourcePool}</td>
+                  <td class="number">{one.slots}</td>
+                  <td>{dateTime(one.startTime)}</td>
+                  <td class="number">{span(one.startTime, one.endTime, now)}</td>
+                  <td class="reason">{one.exitStatus}</td>
+                  <td>
+                    {!hasEnded(one) && (
+                      <Confirm
+                        label="Kill…"
+                        name={`Kill ${one.description || one.id}`}
+                        title="Kill this command?"
+                        yes="Kill"
+                        no="Keep it running"
+                        plain
+                        work={() => killCommand(one.id)}
+                        done={live.reload}
+                      >
+                        {one.description || one.id} ends at once.
+                      </Confirm>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
