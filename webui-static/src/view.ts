@@ -19,6 +19,8 @@ export interface View {
   archived: boolean; // archived ones too
   sorts: Sort[]; // the first counts most
   columns: string[];
+  pins: string[]; // columns that stay in sight, on the left
+  heat: string[]; // columns whose numbers are colored by size
 }
 
 export const kOperators: readonly (readonly [string, string])[] = [
@@ -49,6 +51,8 @@ function readConditions(text: string | undefined): Condition[] {
   }
 }
 
+const names = (text: string | undefined): string[] => (text ?? '').split(',').filter((one) => one !== '');
+
 export function readView(query: Record<string, string | undefined>): View {
   return {
     text: query.q ?? '',
@@ -60,7 +64,9 @@ export function readView(query: Record<string, string | undefined>): View {
       .split(',')
       .filter((one) => one !== '' && one !== '-')
       .map((one) => ({ column: one.replace(/^-/, ''), descending: one.startsWith('-') })),
-    columns: query.cols ? query.cols.split(',').filter((one) => one !== '') : kDefaultColumns,
+    columns: query.cols ? names(query.cols) : kDefaultColumns,
+    pins: names(query.pin),
+    heat: names(query.heat),
   };
 }
 
@@ -79,6 +85,8 @@ export function writeView(change: Partial<View>): Record<string, string> {
   if (change.archived !== undefined) out.archived = change.archived ? '1' : '';
   if (change.sorts !== undefined)
     out.sort = change.sorts.map((one) => (one.descending ? '-' : '') + one.column).join(',');
+  if (change.pins !== undefined) out.pin = change.pins.join(',');
+  if (change.heat !== undefined) out.heat = change.heat.join(',');
   if (change.columns !== undefined)
     out.cols = change.columns.join() === kDefaultColumns.join() ? '' : change.columns.join(',');
   return out;

@@ -13,6 +13,31 @@ const rows = (wanted) =>
 
 export const bulkActions = [
   [
+    'columns are pinned and colored by their numbers, and the address keeps it',
+    async () => {
+      await open('experiments');
+      await page.locator('summary', { hasText: 'Columns' }).click();
+      await page.getByLabel('hp.learning_rate').check();
+      await page.getByRole('button', { name: 'Heat hp.learning_rate' }).click();
+      await page.getByRole('button', { name: 'Pin Best metric' }).click();
+      await page.keyboard.press('Escape');
+      await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
+      assert.equal(await page.textContent('tr[data-id="1"] .heat-0'), '0.1');
+      assert.equal(await page.$eval('thead th:nth-child(2)', (head) => head.textContent), 'Best metric');
+      await page.reload();
+      await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
+      assert.match(decodeURIComponent(page.url()), /heat=hp\.learning_rate.*|pin=searcherMetricsVal/);
+      await page.setViewportSize({ width: 700, height: 900 });
+      await page.$eval('.table-tall', (frame) => (frame.scrollLeft = 400));
+      const [frame, cell] = await Promise.all(
+        ['.table-tall', 'tr[data-id="3"] .pinned'].map((one) => page.$eval(one, (element) => element.getBoundingClientRect().left)),
+      );
+      assert.ok(cell - frame >= 39 && cell - frame < 45, `${cell - frame}`);
+      await audit('pinned');
+      await page.setViewportSize({ width: 1300, height: 900 });
+    },
+  ],
+  [
     'what was chosen is archived, hidden, found again, moved and deleted at once',
     async () => {
       for (const id of ['6', '7']) await cluster.det(['experiment', 'kill', id]);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { nextSorts, readView, toSearch, writeView } from '../../../webui-static/src/view';
 import { available } from '../../../webui-static/src/columns';
+import { heatOf, mayHeat } from '../../../webui-static/src/heat';
 import { pagesOf } from '../../../webui-static/src/paged';
 import { readSettings } from '../../../webui-static/src/settings';
 import type { FoundExperiment } from '../../../webui-static/src/wire';
@@ -74,4 +75,14 @@ test('settings that cannot be read are the defaults, each for itself', () => {
     views: [{ name: 'a', query: 'q=1' }],
   });
   assert.equal(readSettings('nonsense').theme, 'system');
+});
+
+test('numbers are colored by their size among the rows there are', () => {
+  const row = (lr: unknown): FoundExperiment => ({ experiment: { numTrials: 3 }, bestTrial: { hparams: { opt: { lr } } } }) as never;
+  const rows = [row(1), row(2), row(5), row('auto')];
+  const heat = heatOf(['hp.opt.lr', 'numTrials'], rows);
+  assert.deepEqual(rows.map((one) => heat('hp.opt.lr', one)), ['heat-0', 'heat-1', 'heat-4', '']);
+  assert.equal(heat('numTrials', row(1)), 'heat-0');
+  assert.equal(heat('name', row(1)), '');
+  assert.deepEqual(['name', 'hp.lr', 'progress'].map(mayHeat), [false, true, true]);
 });

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { duration, metric } from '../format';
-import { seriesColor, themeColor, useColors } from './colors';
+import { seriesColors, themeColor, useColors } from './colors';
 import { onGrid, smooth, type Axis, type Panel } from './series';
 
 const kHeight = 240;
@@ -41,6 +41,8 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
   const trials = [...new Set(panel.series.map((one) => one.trial))];
   const one_trial = trials.length === 1;
   const places = Math.max(...panel.series.map((one) => one.place)) + 1;
+  const colors = seriesColors(one_trial ? panel.series.length : places);
+  const card = themeColor('--card');
   return {
     width,
     height: kHeight,
@@ -71,10 +73,10 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
       { label: look.axis, value: (_: uPlot, v: number | null) => (v == null ? '–' : onAxis(look.axis, v)) },
       ...panel.series.map((one, i) => ({
         label: one.label,
-        stroke: seriesColor(one_trial ? i : one.place, one_trial ? panel.series.length : places),
+        stroke: colors[one_trial ? i : one.place],
         width: 1.5,
         dash: !one_trial && one.group !== 'training' ? [5, 3] : undefined,
-        points: { show: one.x.length < 40 && panel.series.length <= kDots, fill: themeColor('--card') },
+        points: { show: one.x.length < 40 && panel.series.length <= kDots, fill: card },
         value: (_: uPlot, v: number | null) => metric(v) || '–',
       })),
     ],

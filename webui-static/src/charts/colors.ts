@@ -17,12 +17,12 @@ export function themeColor(name: string): string {
 
 export const kSeriesColors = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `--series-${n}`);
 
-// The color of the series at a place among `count`. The theme's eight go a long way; beyond, hues a golden angle apart
-// keep neighbors distinct.
-export function seriesColor(at: number, count: number): string {
-  if (count <= kSeriesColors.length) return themeColor(kSeriesColors[at % kSeriesColors.length] ?? '--series-1');
+// A color for each of `count` series. The theme's eight go a long way; beyond, hues a golden angle apart keep neighbors
+// distinct. All at once: each look at the theme makes the browser compute styles.
+export function seriesColors(count: number): string[] {
+  if (count <= kSeriesColors.length) return kSeriesColors.slice(0, count).map(themeColor);
   const dark = Number(themeColor('--page').match(/\d+/)?.[0] ?? 255) < 128;
-  return `hsl(${Math.round((at * 137.508 + 220) % 360)} 60% ${dark ? 70 : 40}%)`;
+  return Array.from({ length: count }, (_, at) => `hsl(${Math.round((at * 137.508 + 220) % 360)} 60% ${dark ? 70 : 40}%)`);
 }
 
 // A number that changes whenever the colors do: the reader's choice, or the system's.

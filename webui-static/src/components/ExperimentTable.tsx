@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import type { Column } from '../columns';
 import { isEnded } from '../format';
+import type { Heat } from '../heat';
 import { typing } from '../keys';
 import type { Paged } from '../paged';
 import { density } from '../settings';
@@ -22,11 +23,20 @@ interface Props {
   list: Paged<FoundExperiment>;
   columns: Column[];
   sorts: Sort[];
+  pins: readonly string[]; // the first columns, which stay in sight
+  heat: Heat;
   chosen: Signal<ReadonlyMap<number, FoundExperiment>>;
   sort: (column: string, add: boolean) => void;
 }
 
-function Head({ columns, sorts, sort }: Pick<Props, 'columns' | 'sorts' | 'sort'>) {
+// Where a pinned column stays while others pass under it.
+function pinned(columns: readonly Column[], pins: readonly string[], key: string): { left: string } | undefined {
+  if (!pins.includes(key)) return undefined;
+  const before = columns.slice(0, columns.findIndex((one) => one.key === key));
+  return { left: `${before.reduce((sum, one) => sum + one.width, kChoiceWidth)}px` };
+}
+
+function Head({ columns, sorts, sort, pins }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins'>) {
   return (
     <thead>
       <tr>
@@ -40,7 +50,8 @@ function Head({ columns, sorts, sort }: Pick<Props, 'columns' | 'sorts' | 'sort'
             <th
               scope="col"
               key={column.key}
-              class={column.number ? 'number' : ''}
+              class={`${column.number ? 'number' : ''} ${pins.includes(column.key) ? 'pinned' : ''}`}
+              style={pinned(columns, pins, column.key)}
               aria-sort={own ? (own.descending ? 'descending' : 'ascending') : undefined}
             >
               <button
@@ -112,9 +123,11 @@ function Row(props: {
   one: FoundExperiment | undefined;
   columns: Column[];
   now: number;
+  pins: readonly string[];
+  heat: Heat;
   chosen: Props['chosen'];
 }) {
-  const { one, columns, chosen } = props;
+  const { one, columns, chosen, pins } = props;
   const height = { height: `${rowHeight()}px` };
   const classes = props.index === cursor.value ? 'cursor' : '';
   if (!one) {
@@ -144,11 +157,15 @@ function Row(props: {
       </td>
       {columns.map((column) =>
         column.key === 'name' ? (
-          <th scope="row" key="name">
+          <th scope="row" key="name" class={pins.includes('name') ? 'pinned' : ''} style={pinned(columns, pins, 'name')}>
             {column.cell(one, props.now)}
           </th>
         ) : (
-          <td key={column.key} class={column.number ? 'number' : ''}>
+          <td
+            key={column.key}
+            class={`${column.number ? 'number' : ''} ${pins.includes(column.key) ? 'pinned' : ''} ${props.heat(column.key, one)}`}
+            style={pinned(columns, pins, column.key)}
+          >
             {column.cell(one, props.now)}
           </td>
         ),
@@ -157,7 +174,7 @@ function Row(props: {
   );
 }
 
-export function ExperimentTable({ list, columns, sorts, chosen, sort }: Props) {
+export function ExperimentTable({ list, columns, sorts, pins, heat, chosen, sort }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const total = list.total ?? 0;
   const height = rowHeight();
@@ -199,11 +216,20 @@ export function ExperimentTable({ list, columns, sorts, chosen, sort }: Props) {
             <col key={column.key} style={{ width: `${column.width}px` }} />
           ))}
         </colgroup>
-        <Head columns={columns} sorts={sorts} sort={sort} />
+        <Head columns={columns} sorts={sorts} sort={sort} pins={pins} />
         <tbody>
           {gap(first)}
           {rows.map((index) => (
-            <Row key={index} index={index} one={list.at(index)} columns={columns} now={now} chosen={chosen} />
+            <Row
+              key={index}
+              index={index}
+              one={list.at(index)}
+              columns={columns}
+              now={now}
+              pins={pins}
+              heat={heat}
+              chosen={chosen}
+            />
           ))}
           {gap(total - 1 - last)}
         </tbody>

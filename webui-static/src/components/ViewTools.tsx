@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import { paths } from '../address';
 import { column } from '../columns';
+import { mayHeat } from '../heat';
 import { stateName } from '../format';
 import { views } from '../settings';
 import { kOperators, needsValue, type Condition, type View } from '../view';
@@ -143,6 +144,9 @@ function Conditions({ view, names, change }: Props) {
   );
 }
 
+const flip = (all: readonly string[], key: string): string[] =>
+  all.includes(key) ? all.filter((other) => other !== key) : [...all, key];
+
 function ColumnPicker({ view, names, change }: Props) {
   const find = useSignal('');
   const all = [...view.columns, ...names.filter((key) => !view.columns.includes(key))];
@@ -180,6 +184,28 @@ function ColumnPicker({ view, names, change }: Props) {
               {view.columns.indexOf(key) > 0 && (
                 <button type="button" class="plain" aria-label={`Move ${title(key)} left`} onClick={() => move(key)}>
                   ←
+                </button>
+              )}
+              {view.columns.includes(key) && (
+                <button
+                  type="button"
+                  class="chip"
+                  aria-label={`Pin ${title(key)}`}
+                  aria-pressed={view.pins.includes(key)}
+                  onClick={() => change({ pins: flip(view.pins, key) })}
+                >
+                  Pin
+                </button>
+              )}
+              {view.columns.includes(key) && mayHeat(key) && (
+                <button
+                  type="button"
+                  class="chip"
+                  aria-label={`Heat ${title(key)}`}
+                  aria-pressed={view.heat.includes(key)}
+                  onClick={() => change({ heat: flip(view.heat, key) })}
+                >
+                  Heat
                 </button>
               )}
             </li>

@@ -31,7 +31,7 @@ function Overview({ all }: { all: Subject[] }) {
           false,
         ],
         ['Batches', all.map((one) => (one.trial?.totalBatchesProcessed ?? 0).toLocaleString()), false],
-        ['Searcher', all.map((one) => `${one.experiment.searcherType}, ${one.experiment.numTrials} trials`), false],
+        ['Searcher', all.map((one) => `${one.experiment.searcherType}, ${one.experiment.numTrials} ${one.experiment.numTrials === 1 ? 'trial' : 'trials'}`), false],
         ['Started', all.map((one) => dateTime(one.experiment.startTime)), false],
         ['Elapsed', all.map((one) => span(one.experiment.startTime, one.experiment.endTime, now)), false],
         ['User', all.map((one) => one.experiment.username), false],

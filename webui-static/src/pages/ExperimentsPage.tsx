@@ -8,6 +8,7 @@ import { BulkActions } from '../components/BulkActions';
 import { ExperimentTable } from '../components/ExperimentTable';
 import { ErrorNote } from '../components/notes';
 import { ViewTools } from '../components/ViewTools';
+import { heatOf } from '../heat';
 import { usePaged } from '../paged';
 import { nextSorts, readView, toSearch, writeView, type View } from '../view';
 import type { FoundExperiment } from '../wire';
@@ -40,7 +41,8 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
   const change = (part: Partial<View>): void => setQuery(writeView(part));
   const narrowed = search.text !== '' || search.filter !== '';
   if (list.total === 0 && !narrowed && !list.error) return <>{empty}</>;
-  const columns = view.columns.map(column).filter((one): one is Column => one !== undefined);
+  const inOrder = [...view.columns.filter((key) => view.pins.includes(key)), ...view.columns.filter((key) => !view.pins.includes(key))];
+  const columns = inOrder.map(column).filter((one): one is Column => one !== undefined);
   return (
     <>
       <div class="section-head">
@@ -66,6 +68,8 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
           list={list}
           columns={columns}
           sorts={view.sorts}
+          pins={view.pins}
+          heat={heatOf(view.heat, list.loaded())}
           chosen={chosen}
           sort={(key, add) => change({ sorts: nextSorts(view.sorts, key, add) })}
         />

@@ -1,0 +1,42 @@
+// Owns coloring numbers of the table of experiments by their size: which columns have numbers, and how strong each is. Pure.
+import { at } from './columns';
+import type { FoundExperiment, JsonValue } from './wire';
+
+const kOwn: Record<string, (one: FoundExperiment) => JsonValue | undefined> = {
+  progress: ({ experiment }) => experiment.progress,
+  duration: ({ experiment }) => experiment.duration,
+  numTrials: ({ experiment }) => experiment.numTrials,
+  searcherMetricsVal: ({ experiment }) => experiment.bestTrialSearcherMetric,
+  checkpointCount: ({ experiment }) => experiment.checkpointCount,
+  checkpointSize: ({ experiment }) => Number(experiment.checkpointSize),
+};
+
+export const mayHeat = (key: string): boolean => key in kOwn || key.startsWith('hp.') || key.startsWith('validation.');
+
+export function numberOf(key: string, one: FoundExperiment): number | undefined {
+  const value = key.startsWith('hp.')
+    ? at(one.bestTrial?.hparams, key.slice(3).split('.'))
+    : key.startsWith('validation.')
+      ? one.bestTrial?.bestValidation?.metrics?.avgMetrics?.[key.slice(11)]
+      : kOwn[key]?.(one);
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+export type Heat = (key: string, one: FoundExperiment) => string;
+
+// The class of a cell: "heat-0" for the smallest of these rows to "heat-4"; "" for what has no number.
+export function heatOf(keys: readonly string[], rows: readonly FoundExperiment[]): Heat {
+  const ranges = new Map(
+    keys.map((key) => {
+      const values = rows.map((one) => numberOf(key, one)).filter((value): value is number => value !== undefined);
+      return [key, { low: Math.min(...values), high: Math.max(...values) }];
+    }),
+  );
+  return (key, one) => {
+    const range = ranges.get(key);
+    const value = range && numberOf(key, one);
+    if (!range || value === undefined) return '';
+    const part = range.high > range.low ? (value - range.low) / (range.high - range.low) : 0;
+    return `heat-${Math.min(4, Math.floor(part * 5))}`;
+  };
+}
