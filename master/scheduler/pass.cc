@@ -37,10 +37,14 @@ Pass::Head* Pass::next() {
   return best;
 }
 
-/// Where neither shares nor a limit move with it, who was served changes its own line only.
+/// Who was served moves back by its share, or leaves the line; others move only when they are asked to leave.
 void Pass::refresh(const Head& served) {
-  const bool all = pool_.rules.policy != Policy::kPriority || served.taker.job->job.max_slots;
-  for (Head& head : heads_) head.stale = head.stale || all || &head == &served;
+  const bool shares = pool_.rules.policy == Policy::kFairShare;
+  for (Head& head : heads_) {
+    const bool moved = shares ? head.user.user == served.user.user : head.taker.job == served.taker.job;
+    head.stale = head.stale || moved || &head == &served || (shares && asked_);
+  }
+  asked_ = false;
 }
 
 bool Pass::run() {
@@ -134,7 +138,7 @@ bool Pass::preempt(const Taker& taker) {
     plan_.preempt.push_back(victim->running.trial);
     pool_.leave(*victim);
   }
-  decided_ = true;
+  asked_ = decided_ = true;
   hold(taker, Hold::Why::kPreempting, taker.shape.slots == 1 ? nullptr : node);
   return true;
 }
