@@ -159,10 +159,7 @@ bool Pass::reserve(const Taker& taker) {
 /// Takes `slots` of an agent's coming and free slots from everybody behind.
 void Pass::keep(Node& node, int slots) {
   const int leaving = std::min(node.leaving, slots);
-  pool_.fleet.unfile(node);
-  node.promised_leaving += leaving;
-  node.promised_free += slots - leaving;
-  pool_.fleet.file(node);
+  pool_.fleet.promise(node, slots - leaving, leaving);
   promises_.push_back({&node, slots - leaving, leaving});
 }
 
@@ -181,19 +178,9 @@ void Pass::hold(const Taker& taker, Hold::Why why, Node* node) {
 
 /// What is promised counts for its job as if it ran; while it is, the request is not in the line.
 void Pass::promise(const Taker& taker, int slots, int count) {
-  auto change = [&](JobState& job) {
-    job.promised += slots;
-    job.promised_count += count;
-  };
   Queue& queue = pool_.queue;
   if (count > 0) queue.pop(*taker.job, taker.shape, taker.trial);
-  if (pool_.rules.policy == Policy::kPriority && !taker.job->job.max_slots) {
-    // Neither its rank nor its right to go on depends on it.
-    change(*taker.job);
-    taker.job->user->used += slots;
-  } else {
-    queue.update(*taker.job, change);
-  }
+  queue.promise(*taker.job, slots, count);
   if (count < 0) queue.push(*taker.job, taker.shape, taker.trial);
 }
 
@@ -219,10 +206,7 @@ void Pass::lower() {
 void Pass::undo() {
   if (reservation_) lift();
   for (const Promise& promise : promises_) {
-    pool_.fleet.unfile(*promise.node);
-    promise.node->promised_free -= promise.free;
-    promise.node->promised_leaving -= promise.leaving;
-    pool_.fleet.file(*promise.node);
+    pool_.fleet.promise(*promise.node, -promise.free, -promise.leaving);
   }
   for (const Taker& taker : held_) promise(taker, -taker.shape.slots, -1);
 }
