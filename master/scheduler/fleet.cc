@@ -87,16 +87,37 @@ void Fleet::each_room(Node& node, const Visit& visit) {
   }
 }
 
-void Fleet::unfile(Node& node) {
-  if (!std::exchange(node.filed, false)) return;
+void Fleet::take_out(Node& node) {
   by_free_.erase({node.free, &node});
   if (auto it = agents_with_free_.find(node.free); --it->second == 0) agents_with_free_.erase(it);
-  if (auto it = capacities_.find(node.capacity); --it->second == 0) capacities_.erase(it);
   each_room(node, [](Rooms& rooms, const Room& room) { rooms.erase(room); });
-  for (const auto& [level, slots] : node.gains) gains_[level] -= slots;
   free_ -= node.free;
   leaving_ -= node.leaving;
+}
+
+void Fleet::put_in(Node& node) {
+  by_free_.insert({node.free, &node});
+  ++agents_with_free_[node.free];
+  each_room(node, [](Rooms& rooms, const Room& room) { rooms.insert(room); });
+  free_ += node.free;
+  leaving_ += node.leaving;
+}
+
+void Fleet::unfile(Node& node) {
+  if (!std::exchange(node.filed, false)) return;
+  take_out(node);
+  if (auto it = capacities_.find(node.capacity); --it->second == 0) capacities_.erase(it);
+  for (const auto& [level, slots] : node.gains) gains_[level] -= slots;
   capacity_ -= node.capacity;
+}
+
+void Fleet::promise(Node& node, int free, int leaving) {
+  if (node.filed) take_out(node);
+  node.promised_free += free;
+  node.promised_leaving += leaving;
+  node.free -= free;
+  node.leaving -= leaving;
+  if (node.filed) put_in(node);
 }
 
 /// Seldom changes, and is not the business of who holds slots: not taken out with the rest.
@@ -114,13 +135,9 @@ void Fleet::file(Node& node) {
   file_zero_slot(node);
   if (!node.known || !node.agent.open || node.hidden) return;
   node.filed = true;
-  by_free_.insert({node.free, &node});
-  ++agents_with_free_[node.free];
+  put_in(node);
   ++capacities_[node.capacity];
-  each_room(node, [](Rooms& rooms, const Room& room) { rooms.insert(room); });
   for (const auto& [level, slots] : node.gains) gains_[level] += slots;
-  free_ += node.free;
-  leaving_ += node.leaving;
   capacity_ += node.capacity;
 }
 

@@ -83,11 +83,14 @@ double Queue::share_of(const JobState& job) const {
 void Queue::rank(UserState& user) {
   const double share = share_of(user);
   if (share == user.rank.share) return;
-  for (const auto& [shape, jobs] : user.waiting) lines_[shape].erase(user.rank);
-  if (!user.victims.empty()) victims_.erase(user.rank);
+  const auto move = [&](std::set<UserRank>& users) {
+    auto entry = users.extract(user.rank);
+    entry.value().share = share;
+    users.insert(std::move(entry));
+  };
+  for (const auto& [shape, jobs] : user.waiting) move(lines_.find(shape)->second);
+  if (!user.victims.empty()) move(victims_);
   user.rank.share = share;
-  for (const auto& [shape, jobs] : user.waiting) lines_[shape].insert(user.rank);
-  if (!user.victims.empty()) victims_.insert(user.rank);
 }
 
 void Queue::list(UserState& user, const Shape& shape, const JobRank& rank) {
@@ -146,6 +149,29 @@ void Queue::pop(JobState& job, const Shape& shape, std::int64_t trial) {
   hide(job);
   job.waiting.erase(trials);
   show(job);
+}
+
+void Queue::promise(JobState& job, int slots, int count) {
+  const auto change = [&](JobState& of) {
+    of.promised += slots;
+    of.promised_count += count;
+  };
+  if (job.job.max_slots) return update(job, change);  // its right to go on may depend on it
+  change(job);
+  UserState& user = *job.user;
+  user.used += slots;
+  const double share = share_of(job);
+  if (share != job.rank.share) {
+    const auto move = [&](std::set<JobRank>& jobs) {
+      auto entry = jobs.extract(job.rank);
+      entry.value().share = share;
+      jobs.insert(std::move(entry));
+    };
+    for (const Shape& shape : job.shown) move(user.waiting.find(shape)->second);
+    if (job.shown_victims) move(user.victims);
+    job.rank.share = share;
+  }
+  rank(user);
 }
 
 void Queue::reweigh(JobState& job, int slots) {

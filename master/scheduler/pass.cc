@@ -37,10 +37,14 @@ Pass::Head* Pass::next() {
   return best;
 }
 
-/// Where neither shares nor a limit move with it, who was served changes its own line only.
+/// Who was served moves back by its share, or leaves the line; others move only when they are asked to leave.
 void Pass::refresh(const Head& served) {
-  const bool all = pool_.rules.policy != Policy::kPriority || served.taker.job->job.max_slots;
-  for (Head& head : heads_) head.stale = head.stale || all || &head == &served;
+  const bool shares = pool_.rules.policy == Policy::kFairShare;
+  for (Head& head : heads_) {
+    const bool moved = shares ? head.user.user == served.user.user : head.taker.job == served.taker.job;
+    head.stale = head.stale || moved || &head == &served || (shares && asked_);
+  }
+  asked_ = false;
 }
 
 bool Pass::run() {
@@ -134,7 +138,7 @@ bool Pass::preempt(const Taker& taker) {
     plan_.preempt.push_back(victim->running.trial);
     pool_.leave(*victim);
   }
-  decided_ = true;
+  asked_ = decided_ = true;
   hold(taker, Hold::Why::kPreempting, taker.shape.slots == 1 ? nullptr : node);
   return true;
 }
@@ -155,10 +159,7 @@ bool Pass::reserve(const Taker& taker) {
 /// Takes `slots` of an agent's coming and free slots from everybody behind.
 void Pass::keep(Node& node, int slots) {
   const int leaving = std::min(node.leaving, slots);
-  pool_.fleet.unfile(node);
-  node.promised_leaving += leaving;
-  node.promised_free += slots - leaving;
-  pool_.fleet.file(node);
+  pool_.fleet.promise(node, slots - leaving, leaving);
   promises_.push_back({&node, slots - leaving, leaving});
 }
 
@@ -177,19 +178,9 @@ void Pass::hold(const Taker& taker, Hold::Why why, Node* node) {
 
 /// What is promised counts for its job as if it ran; while it is, the request is not in the line.
 void Pass::promise(const Taker& taker, int slots, int count) {
-  auto change = [&](JobState& job) {
-    job.promised += slots;
-    job.promised_count += count;
-  };
   Queue& queue = pool_.queue;
   if (count > 0) queue.pop(*taker.job, taker.shape, taker.trial);
-  if (pool_.rules.policy == Policy::kPriority && !taker.job->job.max_slots) {
-    // Neither its rank nor its right to go on depends on it.
-    change(*taker.job);
-    taker.job->user->used += slots;
-  } else {
-    queue.update(*taker.job, change);
-  }
+  queue.promise(*taker.job, slots, count);
   if (count < 0) queue.push(*taker.job, taker.shape, taker.trial);
 }
 
@@ -215,10 +206,7 @@ void Pass::lower() {
 void Pass::undo() {
   if (reservation_) lift();
   for (const Promise& promise : promises_) {
-    pool_.fleet.unfile(*promise.node);
-    promise.node->promised_free -= promise.free;
-    promise.node->promised_leaving -= promise.leaving;
-    pool_.fleet.file(*promise.node);
+    pool_.fleet.promise(*promise.node, -promise.free, -promise.leaving);
   }
   for (const Taker& taker : held_) promise(taker, -taker.shape.slots, -1);
 }

@@ -89,7 +89,7 @@ class Pass {
   std::vector<Taker> held_;
   int promised_anywhere_ = 0;
   std::optional<Reservation> reservation_;
-  bool lifted_ = false;
+  bool asked_ = false;  ///< somebody to leave, since the heads were looked at
   bool decided_ = false;
 };
 

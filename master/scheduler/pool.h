@@ -2,7 +2,8 @@
 // each indexed for the questions a pass asks. Internal to this room.
 //
 // Whatever an index sorts by may change only between taking the thing out and filing it again: Fleet::unfile
-// / file around a change of an agent, Queue::hide / show around a change of a job.
+// / file around a change of an agent, Queue::hide / show around a change of a job (or Fleet::promise and Queue::promise,
+// which know what they change).
 #pragma once
 
 #include <cstdint>
@@ -96,6 +97,8 @@ class Fleet {
 
   void unfile(Node& node);
   void file(Node& node);
+  /// So many of its free and coming slots are promised from now on; negative: no longer.
+  void promise(Node& node, int free, int leaving);
 
   int free() const { return free_; }
   int base() const { return free_ + leaving_; }
@@ -116,6 +119,8 @@ class Fleet {
  private:
   static const Room* fullest_of(const Rooms& rooms, int capacity);
   void tally(Node& node) const;
+  void take_out(Node& node);  ///< of what is sorted by free and coming slots
+  void put_in(Node& node);
   void file_zero_slot(Node& node);
   template <typename Visit>
   void each_room(Node& node, const Visit& visit);
@@ -209,6 +214,9 @@ class Queue {
     job.user->used += job.used + job.promised;
     show(job);
   }
+
+  /// So many slots and requests of the job count as if they ran, from now on; negative: no longer.
+  void promise(JobState& job, int slots, int count);
 
   /// Takes a victim out of the shares, to see who would be the next, or back in. In between nobody may look
   /// at lines.
