@@ -36,6 +36,16 @@ Result<v1::Project> find_project(Client& client, const std::string& workspace, c
                                    "\"; `det project list` shows those there are");
 }
 
+Table project_table(const google::protobuf::RepeatedPtrField<v1::Project>& projects) {
+  Table table{{"ID", "Name", "Description", "# Experiments", "# Active Experiments", "Archived"}, {}, {1}};
+  for (const v1::Project& each : projects) {
+    table.rows.push_back({std::to_string(each.id()), each.name(), each.description(),
+                          std::to_string(each.num_experiments()),
+                          std::to_string(each.num_active_experiments()), yes_or_no(each.archived())});
+  }
+  return table;
+}
+
 Result<std::map<int, std::string>> user_names(Client& client) {
   TRY_ASSIGN(const auto response, client.call(&v1::UserService::Stub::GetUsers, v1::GetUsersRequest()));
   std::map<int, std::string> names;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/client.h"
+#include "cli/print.h"
 #include "det/v1/auth.pb.h"
 #include "det/v1/project.pb.h"
 #include "det/v1/workspace.pb.h"
@@ -15,6 +16,9 @@ namespace det::cli {
 Result<v1::User> find_user(Client& client, const std::string& name);
 Result<v1::Workspace> find_workspace(Client& client, const std::string& name);
 Result<v1::Project> find_project(Client& client, const std::string& workspace, const std::string& project);
+
+/// How projects look in a list.
+Table project_table(const google::protobuf::RepeatedPtrField<v1::Project>& projects);
 
 /// The names of users by their ids, for lists.
 Result<std::map<int, std::string>> user_names(Client& client);

@@ -59,12 +59,13 @@ Result<Address> parse_address(std::string_view text) {
   return address;
 }
 
-Result<Address> find_master(const std::string& flag) {
+Result<Address> find_master(const std::string& flag, const std::string& configured) {
   if (!flag.empty()) return parse_address(flag);
   for (const char* name : {"DET_MASTER", "DETERMINED_MASTER", "DET_MASTER_ADDR"}) {
     const char* value = std::getenv(name);
     if (value != nullptr && *value != '\0') return parse_address(value);
   }
+  if (!configured.empty()) return parse_address(configured);
   return Address{false, "localhost", 8080};
 }
 

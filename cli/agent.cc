@@ -11,7 +11,7 @@ namespace {
 
 Action declare_list_agents(CLI::App& app) {
   auto output = std::make_shared<Output>();
-  output->declare(app);
+  output->declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response,
@@ -34,33 +34,80 @@ Action declare_list_agents(CLI::App& app) {
 
 struct ServiceFlags {
   std::string agent;
-  bool drain = false;
+  bool all = false, drain = false;
+  Output output;
+
+  void declare(CLI::App& app) {
+    CLI::Option* one = app.add_option("AGENT", agent, "The agent's id.");
+    app.add_flag("-a,--all", all, "Every agent there is.")->excludes(one);
+    output.declare(app);
+  }
 };
+
+Result<std::vector<std::string>> agents_of(Client& client, const ServiceFlags& flags) {
+  if (!flags.all && flags.agent.empty()) return fail(Code::kInvalidArgument, "name an agent, or say --all");
+  if (!flags.all) return std::vector<std::string>{flags.agent};
+  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  std::vector<std::string> ids;
+  for (const v1::Agent& each : response.agents()) ids.push_back(each.id());
+  return ids;
+}
+
+/// What still runs on agents that drain.
+Table containers_table(const std::vector<v1::Agent>& agents) {
+  Table table{{"Agent ID", "Allocation ID", "Task ID", "Slots"}, {}, {1}};
+  for (const v1::Agent& agent : agents) {
+    for (const auto& [id, container] : agent.containers()) {
+      table.rows.push_back({agent.id(), container.id().empty() ? id : container.id(), container.task_id(),
+                            std::to_string(container.devices().size())});
+    }
+  }
+  return table;
+}
 
 Action declare_disable(CLI::App& app) {
   auto flags = std::make_shared<ServiceFlags>();
-  app.add_option("AGENT", flags->agent, "The agent's id.")->required();
+  flags->declare(app);
   app.add_flag("--drain", flags->drain, "Let finish what runs there; else it is pre-empted and waits again.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    v1::DisableAgentRequest request;
-    request.set_agent_id(flags->agent);
-    request.set_drain(flags->drain);
-    TRY(client->call(&v1::ClusterService::Stub::DisableAgent, request));
-    std::cout << (flags->drain ? "Draining agent " : "Disabled agent ") << printable(flags->agent) << '\n';
+    TRY_ASSIGN(const auto ids, agents_of(*client, *flags));
+    const bool for_people = !flags->output.structured() && !flags->output.csv;
+    std::vector<v1::Agent> agents;
+    for (const std::string& id : ids) {
+      v1::DisableAgentRequest request;
+      request.set_agent_id(id);
+      request.set_drain(flags->drain);
+      TRY_ASSIGN(const auto response, client->call(&v1::ClusterService::Stub::DisableAgent, request));
+      agents.push_back(response.agent());
+      if (for_people) std::cout << (flags->drain ? "Draining agent " : "Disabled agent ") << printable(id) << '\n';
+    }
+    const Table running = containers_table(agents);
+    if (for_people && (!flags->drain || running.rows.empty())) return 0;
+    if (for_people) std::cout << "Still running there:\n";
+    TRY(flags->output.print(running, [&] { return list_to_json(agents); }));
     return 0;
   };
 }
 
 Action declare_enable(CLI::App& app) {
-  auto agent = std::make_shared<std::string>();
-  app.add_option("AGENT", *agent, "The agent's id.")->required();
+  auto flags = std::make_shared<ServiceFlags>();
+  flags->declare(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    v1::EnableAgentRequest request;
-    request.set_agent_id(*agent);
-    TRY(client->call(&v1::ClusterService::Stub::EnableAgent, request));
-    std::cout << "Enabled agent " << printable(*agent) << '\n';
+    TRY_ASSIGN(const auto ids, agents_of(*client, *flags));
+    std::vector<v1::Agent> agents;
+    for (const std::string& id : ids) {
+      v1::EnableAgentRequest request;
+      request.set_agent_id(id);
+      TRY_ASSIGN(const auto response, client->call(&v1::ClusterService::Stub::EnableAgent, request));
+      agents.push_back(response.agent());
+    }
+    if (flags->output.structured() || flags->output.csv) {
+      TRY(flags->output.print(containers_table(agents), [&] { return list_to_json(agents); }));
+    } else {
+      for (const std::string& id : ids) std::cout << "Enabled agent " << printable(id) << '\n';
+    }
     return 0;
   };
 }

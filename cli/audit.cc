@@ -17,7 +17,7 @@ Action declare_list(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("USER", flags->user, "Only what this user did.");
   app.add_option("--tail", flags->tail, "How many of the newest.")->check(kPositive);
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetAuditLogRequest request;

@@ -5,6 +5,7 @@
 #include "cli/download.h"
 #include "cli/experiment_verbs.h"
 #include "cli/print.h"
+#include "cli/terminal.h"
 
 namespace det::cli {
 namespace {
@@ -41,15 +42,68 @@ Action declare_describe_checkpoint(CLI::App& app) {
 Action declare_download(CLI::App& app) {
   auto uuid = std::make_shared<std::string>();
   auto directory = std::make_shared<std::string>();
+  auto mode = std::make_shared<std::string>("auto");
   auto quiet = std::make_shared<bool>(false);
   add_uuid(app, *uuid);
   app.add_option("-o,--output-dir", *directory, "Where the files go; else checkpoints/<uuid>.");
+  app.add_option("--mode", *mode, "direct: from the storage, which this machine must see; master: through the master.")
+      ->check(CLI::IsMember({"auto", "direct", "master"}))
+      ->capture_default_str();
   app.add_flag("-q,--quiet", *quiet, "Print only the directory.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     const std::string target = directory->empty() ? "checkpoints/" + *uuid : *directory;
-    TRY(download_checkpoint(*client, *uuid, target));
+    TRY(*mode == "master" ? download_checkpoint(*client, *uuid, target)
+                          : copy_checkpoint(*client, *uuid, target, *mode == "auto"));
     std::cout << (*quiet ? target : "Downloaded checkpoint " + *uuid + " to " + target) << '\n';
+    return 0;
+  };
+}
+
+struct RemoveFlags {
+  std::vector<std::string> uuids, globs;
+  bool yes = false;
+  void declare(CLI::App& app) {
+    app.add_option("UUIDS", uuids, "The checkpoints' uuids; also several with commas between.")->required()->delimiter(',');
+    app.add_flag("-y,--yes", yes, "Do not ask.");
+  }
+  /// kCancelled when the user says no.
+  Status ask_first(const std::string& what) const {
+    if (yes) return {};
+    const std::string count = uuids.size() == 1 ? "checkpoint " + uuids.front() : std::to_string(uuids.size()) + " checkpoints";
+    TRY_ASSIGN(const bool sure, confirm(what + count + "? What is removed is gone"));
+    return sure ? Status() : fail(Code::kCancelled, "nothing was deleted");
+  }
+};
+
+Action declare_delete(CLI::App& app) {
+  auto flags = std::make_shared<RemoveFlags>();
+  flags->declare(app);
+  return [=](Session& session) -> Result<int> {
+    TRY(flags->ask_first("Delete "));
+    TRY_ASSIGN(Client * client, session.client());
+    v1::DeleteCheckpointsRequest request;
+    for (const std::string& uuid : flags->uuids) request.add_checkpoint_uuids(uuid);
+    TRY(client->call(&v1::CheckpointService::Stub::DeleteCheckpoints, request));
+    for (const std::string& uuid : flags->uuids) std::cout << "Deleted checkpoint " << printable(uuid) << '\n';
+    return 0;
+  };
+}
+
+Action declare_remove_files(CLI::App& app) {
+  auto flags = std::make_shared<RemoveFlags>();
+  flags->declare(app);
+  app.add_option("--glob", flags->globs, "Files of them, such as **/*.pt; may be repeated.")
+      ->required()
+      ->allow_extra_args(false);
+  return [=](Session& session) -> Result<int> {
+    TRY(flags->ask_first("Remove files of "));
+    TRY_ASSIGN(Client * client, session.client());
+    v1::CheckpointsRemoveFilesRequest request;
+    for (const std::string& uuid : flags->uuids) request.add_checkpoint_uuids(uuid);
+    for (const std::string& glob : flags->globs) request.add_checkpoint_globs(glob);
+    TRY(client->call(&v1::CheckpointService::Stub::CheckpointsRemoveFiles, request));
+    for (const std::string& uuid : flags->uuids) std::cout << "Removed files of checkpoint " << printable(uuid) << '\n';
     return 0;
   };
 }
@@ -62,7 +116,9 @@ Command checkpoint_command() {
           {},
           {{{"list", "ls"}, "List the checkpoints of an experiment.", declare_list_checkpoints},
            {{"describe"}, "Show a checkpoint.", declare_describe_checkpoint},
-           {{"download"}, "Download a checkpoint's files.", declare_download}}};
+           {{"download"}, "Download a checkpoint's files.", declare_download},
+           {{"delete"}, "Delete checkpoints.", declare_delete},
+           {{"rm"}, "Remove some files of checkpoints.", declare_remove_files}}};
 }
 
 }  // namespace det::cli

@@ -27,14 +27,17 @@ struct Parser {
   std::map<const CLI::App*, Action> actions;
   Session session;
 
-  void add(CLI::App& parent, const Command& command) {
+  void add(CLI::App& parent, const Command& command, const std::string& above) {
+    const std::string path = above + command.names.front();
     CLI::App& app = *parent.add_subcommand(command.names.front(), command.summary);
     for (std::size_t i = 1; i < command.names.size(); ++i) app.alias(command.names[i]);
     app.fallthrough();
     if (command.declare) actions[&app] = command.declare(app);
+    if (const std::string example = example_of(path); !example.empty())
+      app.footer((app.get_footer().empty() ? "" : app.get_footer() + "\n\n") + "Example:\n  " + example);
     if (command.verbs.empty()) return;
     app.require_subcommand(0, 1);
-    for (const Command& verb : command.verbs) add(app, verb);
+    for (const Command& verb : command.verbs) add(app, verb, path + " ");
     add_help(app);
   }
 
@@ -51,7 +54,7 @@ struct Parser {
     app.add_option("-m,--master", session.master_flag,
                    "The master's address; else $DET_MASTER, else localhost:8080.");
     app.add_option("-u,--user", session.user_flag, "Act as this user, who must have logged in.");
-    for (const Command& command : commands()) add(app, command);
+    for (const Command& command : commands()) add(app, command, "");
     add_help(app);
   }
 };

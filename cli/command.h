@@ -23,6 +23,9 @@ struct Command {
   std::vector<Command> verbs = {};  ///< of a noun; alone it does its verb `list`, when it has one
 };
 
+/// Example lines of the command "experiment create"; "" when there is none. From cli/examples.cc.
+std::string example_of(const std::string& path);
+
 /// The whole table.
 const std::vector<Command>& commands();
 
@@ -47,6 +50,8 @@ Command audit_command();
 Command dev_command();
 Command version_command();
 Command completion_command();
+Command task_command();
+Command doctor_command();
 
 /// Exit codes: 0 fine, 1 the master said no or what was waited for failed, 2 wrong usage or configuration, 3
 /// no master or nobody logged in.

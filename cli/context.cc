@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/archive.h"
+#include "base/digest.h"
 #include "base/files.h"
 
 namespace det::cli {
@@ -58,6 +59,8 @@ Result<Context> pack_context(const std::string& directory, const std::vector<std
   }
   Context context;
   for (const ArchiveEntry& entry : entries) {
+    context.fingerprints[entry.path] =
+        entry.directory ? "directory" : ((entry.mode & 0100) != 0 ? "x" : "") + sha256_hex(entry.content);
     if (entry.directory) continue;
     ++context.file_count;
     context.files.push_back(entry.path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct Context {
   std::string bytes;  ///< tar.gz
   std::vector<std::string> files;  ///< their paths
   std::int64_t file_count = 0, content_bytes = 0;
+  /// Path → what is there, as a digest that says the mode too; directories as well.
+  std::map<std::string, std::string> fingerprints;
 };
 
 /// `directory` "" is none. An included file or directory keeps its own name; two of one name are refused.

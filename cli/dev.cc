@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "base/text.h"
 #include "cli/command.h"
 
 namespace det::cli {
@@ -23,23 +24,38 @@ Status write_all(int file, const std::string& text) {
   return fail(Code::kInternal, std::string("cannot hand the token over: ") + std::strerror(errno));
 }
 
+/// What the user sees of it with -x: as one would type it, without the token.
+std::string shown(const std::vector<std::string>& command) {
+  std::vector<std::string> words;
+  for (const std::string& word : command) {
+    const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}~`#!") == std::string::npos;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    words.push_back(plain ? word : quoted + "'");
+  }
+  return join(words, " ");
+}
+
 /// Becomes curl. The token travels in a file that only the two see, never in the command line.
 Action declare_curl(CLI::App& app) {
-  auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("PATH", *words,
-                 "A path of the API such as /api/v1/me, and whatever else curl is to be told.")
-      ->required();
-  app.allow_extras();
+  auto show = std::make_shared<bool>(false);
+  app.add_flag("-x,--show-command", *show, "Print the command on stderr first; it reads the token from a file.");
+  app.footer("What follows is curl's; a path such as /api/v1/me is at the master.");
+  // Words of curl's own stay in their order.
+  app.fallthrough(false);
+  app.prefix_command();
   CLI::App* const declared = &app;
   return [=](Session& session) -> Result<int> {
+    const std::vector<std::string> words = declared->remaining();
+    if (words.empty()) return fail(Code::kInvalidArgument, "name a path such as /api/v1/me; see `det dev curl --help`");
     TRY_ASSIGN(Client * client, session.client());
     const int file = ::memfd_create("det-curl", 0);
     if (file < 0) return fail(Code::kInternal, std::string("memfd_create: ") + std::strerror(errno));
     TRY(write_all(file, "header = \"Authorization: Bearer " + client->token() + "\"\n"));
     std::vector<std::string> command = {"curl", "-sS", "-K", "/proc/self/fd/" + std::to_string(file)};
-    for (const std::string& word : *words)
+    for (const std::string& word : words)
       command.push_back(word.starts_with('/') ? client->address().url() + word : word);
-    for (const std::string& word : declared->remaining()) command.push_back(word);
+    if (*show) std::cerr << shown(command) << std::endl;
     std::vector<char*> arguments;
     for (std::string& word : command) arguments.push_back(word.data());
     arguments.push_back(nullptr);

@@ -204,6 +204,8 @@ Command experiment_command() {
        steering({"pause"}, "Checkpoint, stop and free the slots.", &Stub::PauseExperiment, "Paused"),
        steering({"cancel"}, "Checkpoint and end.", &Stub::CancelExperiment, "Canceled"),
        steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed"),
+       {{"diff"}, "Show how two experiments differ: code, configuration, environment, metrics.", declare_diff},
+       {{"watch"}, "Show an experiment live, with its metrics drawn.", declare_watch},
        {{"move"}, "File an experiment under another project.", declare_move},
        {{"extend"}, "Give a search more trials or time, also after its end.", declare_extend},
        {{"retry"}, "Run failed trials again from their checkpoints.", declare_retry},

@@ -1,15 +1,17 @@
-// Owns `det experiment create`: check, pack, send, follow. Nothing is sent while the configuration has a
-// problem.
+// Owns `det experiment create`: check, pack, send, follow, test. Nothing is sent while the configuration has a problem.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/secret.h"
 #include "base/units.h"
-#include "cli/context.h"
+#include "cli/context_upload.h"
+#include "cli/create_local.h"
 #include "cli/experiment_verbs.h"
 #include "cli/follow.h"
+#include "cli/logs.h"
+#include "cli/paging.h"
 #include "cli/print.h"
-#include "cli/progress.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
 #include "master/expconf/entrypoint.h"
@@ -18,16 +20,25 @@
 namespace det::cli {
 namespace {
 
-constexpr std::size_t kChunk = 1 << 20;
-constexpr std::size_t kWorthABar = 4 << 20;
 constexpr Duration kUploadPatience = std::chrono::seconds(30);
+constexpr Duration kTestLooks = std::chrono::milliseconds(200);
 
 struct Flags {
   std::string config, directory, template_name;
   std::vector<std::string> includes, overrides;
+  std::vector<int> ports;
   int project_id = 0;
-  bool paused = false, follow = false;
+  bool paused = false, follow = false, local = false, test = false;
 };
+
+/// What a test changes: one trial of one batch.
+std::vector<expconf::Override> test_overrides(const std::string& metric) {
+  return {{"searcher={name: single, metric: " + dump_json(Json(metric)) + ", max_length: {batches: 1}}"},
+          {"scheduling_unit=1"},
+          {"min_validation_period={batches: 1}"},
+          {"max_restarts=0"},
+          {"resources.slots_per_trial=1"}};
+}
 
 struct Checked {
   std::string text;  ///< as it is sent
@@ -54,6 +65,10 @@ Result<Checked> read_config(Session& session, const Flags& flags) {
   if (!text) return fail(Code::kInvalidArgument, text.error().message);
   std::vector<expconf::Override> overrides;
   for (const std::string& assignment : flags.overrides) overrides.push_back({assignment});
+  for (const int port : flags.ports) {
+    const std::string number = std::to_string(port);
+    overrides.push_back({"environment.ports.port_" + number + "=" + number});
+  }
   // The cluster's own storage is not known here: one that could fill any gap stands for it.
   expconf::Defaults defaults{
       .checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/"}}, .experiment_seed = 0, .name = ""};
@@ -61,56 +76,62 @@ Result<Checked> read_config(Session& session, const Flags& flags) {
     TRY_ASSIGN(defaults.template_, fetch_template(session, flags.template_name));
   }
   TRY_ASSIGN(expconf::Parsed parsed, expconf::parse(*text, flags.config, defaults, overrides));
+  if (flags.test && !flags.local) {
+    for (const expconf::Override& each : test_overrides(parsed.config.searcher.metric)) overrides.push_back(each);
+    TRY_ASSIGN(parsed, expconf::parse(*text, flags.config, defaults, overrides));
+  }
   TRY_ASSIGN(std::string sent, expconf::apply_overrides(*text, flags.config, overrides));
   return Checked{std::move(sent), std::move(parsed.config)};
 }
 
-/// One try; repeated with the same request id it finds what an earlier one made.
-grpc::Status upload(Client& client, const v1::UploadExperimentRequest& first, const std::string& bytes,
-                    v1::CreateExperimentResponse& response) {
-  grpc::ClientContext context;
-  client.prepare(context, Duration(0));
-  response.Clear();
-  v1::ExperimentService::Stub stub(client.channel());
-  const auto writer = stub.UploadExperiment(&context, &response);
-  ProgressBar bar("uploading");
-  bool open = writer->Write(first);
-  for (std::size_t at = 0; open && at < bytes.size(); at += kChunk) {
-    v1::UploadExperimentRequest part;
-    part.set_chunk(bytes.substr(at, kChunk));
-    open = writer->Write(part);
-    if (bytes.size() >= kWorthABar) bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
+/// Follows a test to its end, and puts it out of sight. The exit code.
+Result<int> finish_test(Client& client, int id) {
+  std::cout << "Training, validating and saving one batch..." << std::endl;
+  TRY_ASSIGN(const v1::Experiment end, wait_for_end(client, id, kTestLooks));
+  if (end.state() != v1::STATE_COMPLETED) {
+    TRY_ASSIGN(const auto trials, get_trials(client, id, Paging{.limit = 1, .pages = "1"}));
+    LogFlags last;
+    last.tail = 20;
+    if (!trials.empty()) TRY(print_logs(client, trials.front().id(), last));
+    return fail(Code::kAborted, "the test ended with state " + state_text(end.state()) + "; see `det experiment logs " +
+                                    std::to_string(id) + "`");
   }
-  if (open) writer->WritesDone();
-  return writer->Finish();
+  v1::ExperimentActionRequest request;
+  request.set_id(id);
+  TRY(client.call(&v1::ExperimentService::Stub::ArchiveExperiment, request));
+  std::cout << "Archived experiment " << id << "\nThe trial works: one batch was trained, validated and saved\n";
+  return 0;
 }
 
 Result<int> create(Session& session, const Flags& flags) {
+  if (flags.local && !flags.test)
+    return fail(Code::kInvalidArgument, "--local runs only tests: say --local --test");
+  if (flags.test) std::cout << "Validating the configuration..." << std::endl;
   TRY_ASSIGN(const Checked checked, read_config(session, flags));
   TRY_ASSIGN(const Context context, pack_context(flags.directory, flags.includes));
   TRY(expconf::check_entrypoint(checked.config, context.files, flags.config));
+  if (flags.local) return test_locally(checked.config, checked.text, context);
   TRY_ASSIGN(Client * client, session.client());
   if (!flags.directory.empty() || context.file_count > 0) {
     const std::string from = flags.directory.empty() ? "" : " (" + shown_directory(flags.directory) + ")";
     std::cout << "Preparing files" << from << " to send to master... " << format_bytes(context.content_bytes)
               << " and " << context.file_count << " files" << std::endl;
   }
-  v1::UploadExperimentRequest first;
-  v1::CreateExperimentRequest& request = *first.mutable_create();
+  v1::CreateExperimentRequest request;
   request.set_config(checked.text);
   request.set_template_(flags.template_name);
   request.set_config_name(flags.config);
   request.set_activate(!flags.paused);
   request.set_project_id(flags.project_id);
   request.set_request_id(uuid4());
-  v1::CreateExperimentResponse response;
   client->set_patience(kUploadPatience);
-  TRY(client->retry([&] { return upload(*client, first, context.bytes, response); }));
+  TRY_ASSIGN(const auto response, submit_with_context(*client, request, context, flags.directory));
   for (const std::string& warning : response.warnings())
     std::cerr << "warning: " << printable(warning) << '\n';
   const int id = response.experiment().id();
   std::cout << "Created experiment " << id << std::endl;
   if (!flags.paused) std::cout << "Activated experiment " << id << std::endl;
+  if (flags.test) return finish_test(*client, id);
   if (flags.follow) return follow_experiment(*client, id);
   return 0;
 }
@@ -128,9 +149,16 @@ Action declare_create(CLI::App& app) {
   app.add_option("--template", flags->template_name,
                  "A template that fills in what the configuration leaves out.");
   app.add_option("--project_id,--project-id", flags->project_id, "The project it belongs to.");
+  app.add_option("-p,--publish", flags->ports, "A port that the trial listens on; may be repeated.")
+      ->check(CLI::Range(1, 65535))
+      ->allow_extra_args(false);
+  app.add_flag("--local", flags->local, "With --test: on this machine, without a cluster.");
   CLI::Option* follow =
       app.add_flag("-f,--follow-first-trial", flags->follow, "Print the first trial's log to its end.");
-  app.add_flag("--paused", flags->paused, "Create it paused.")->excludes(follow);
+  CLI::Option* paused = app.add_flag("--paused", flags->paused, "Create it paused.")->excludes(follow);
+  app.add_flag("-t,--test,--test-mode", flags->test, "Train, validate and save one batch, to see whether it works.")
+      ->excludes(follow)
+      ->excludes(paused);
   return [=](Session& session) { return create(session, *flags); };
 }
 

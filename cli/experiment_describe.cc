@@ -100,13 +100,13 @@ Result<int> describe(Session& session, const Flags& flags) {
     TRY_ASSIGN(described.trials, get_trials(*client, id));
     all.push_back(std::move(described));
   }
-  if (flags.output.json) {
+  if (flags.output.structured()) {
     Json list = Json::array();
     for (const Described& each : all) {
       TRY_ASSIGN(Json value, to_json(each));
       list.push_back(std::move(value));
     }
-    print_json(list.size() == 1 ? list.front() : list);
+    flags.output.print_value(list.size() == 1 ? list.front() : list);
     return 0;
   }
   std::vector<std::pair<int, std::vector<v1::WorkloadContainer>>> workloads;

@@ -1,9 +1,11 @@
-// Owns the verbs of `det experiment` about its life beside running: archive, delete, labels and words, forking, going on.
+// Owns the verbs of `det experiment` about its life beside running: deleting, labels, forking, going on.
 #include <iostream>
 
 #include "base/files.h"
 #include "base/secret.h"
 #include "cli/experiment_verbs.h"
+#include "cli/follow.h"
+#include "cli/not_offered.h"
 #include "cli/paging.h"
 #include "cli/print.h"
 #include "cli/terminal.h"
@@ -23,8 +25,8 @@ Action declare_delete(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     const std::string name = "experiment " + std::to_string(*id);
     if (!*yes) {
-      TRY_ASSIGN(const std::string answer, ask("Delete " + name + " with its checkpoints, metrics and logs? [y/N]: "));
-      if (answer != "y" && answer != "yes" && answer != "Y") return fail(Code::kCancelled, "nothing was deleted");
+      TRY_ASSIGN(const bool sure, confirm("Delete " + name + " with its checkpoints, metrics and logs?"));
+      if (!sure) return fail(Code::kCancelled, "nothing was deleted");
     }
     TRY_ASSIGN(Client * client, session.client());
     v1::DeleteExperimentRequest request;
@@ -54,60 +56,13 @@ Command label_verb(std::string name, std::string summary, bool add) {
           }};
 }
 
-Status patch(Session& session, const v1::PatchExperiment& patch) {
-  TRY_ASSIGN(Client * client, session.client());
-  v1::PatchExperimentRequest request;
-  *request.mutable_experiment() = patch;
-  TRY(client->call(&Stub::PatchExperiment, request));
-  return {};
-}
-
-/// `set name` and `set description`: a text each.
-Command text_verb(std::string name, google::protobuf::StringValue* (v1::PatchExperiment::*field)()) {
-  const std::string summary = "Give the experiment another " + name + ".";
-  return {{name}, summary, [=](CLI::App& app) -> Action {
-            auto id = std::make_shared<int>();
-            auto text = std::make_shared<std::string>();
-            add_id(app, *id, "The experiment's id.");
-            app.add_option("TEXT", *text, "The new " + name + ".")->required();
-            return [=](Session& session) -> Result<int> {
-              v1::PatchExperiment change;
-              change.set_id(*id);
-              (change.*field)()->set_value(*text);
-              TRY(patch(session, change));
-              std::cout << "Set " << name << " of experiment " << *id << " to '" << *text << "'\n";
-              return 0;
-            };
-          }};
-}
-
-Action declare_gc_policy(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto keep = std::make_shared<v1::PatchExperiment::PatchCheckpointStorage>();
-  auto best = std::make_shared<int>(), trial_best = std::make_shared<int>(), latest = std::make_shared<int>();
-  add_id(app, *id, "The experiment's id.");
-  app.add_option("--save-experiment-best", *best, "How many of the best of all trials.")->required();
-  app.add_option("--save-trial-best", *trial_best, "How many of the best of each trial.")->required();
-  app.add_option("--save-trial-latest", *latest, "How many of the latest of each trial.")->required();
-  app.add_flag_callback("--yes", [] {}, "Accepted; this command removes nothing and does not ask.");
-  return [=](Session& session) -> Result<int> {
-    v1::PatchExperiment change;
-    change.set_id(*id);
-    change.mutable_checkpoint_storage()->set_save_experiment_best(*best);
-    change.mutable_checkpoint_storage()->set_save_trial_best(*trial_best);
-    change.mutable_checkpoint_storage()->set_save_trial_latest(*latest);
-    TRY(patch(session, change));
-    std::cout << "Set checkpoint policy of experiment " << *id << '\n';
-    return 0;
-  };
-}
-
 Action declare_fork(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto overrides = std::make_shared<std::vector<std::string>>();
   auto paused = std::make_shared<bool>(false);
   add_id(app, *id, "The experiment whose configuration and files the new one takes.");
-  app.add_option("--config", *overrides, "path.to.key=value, put over the configuration; repeatable.");
+  app.add_option("--config", *overrides, "path.to.key=value, put over the configuration; repeatable.")
+      ->allow_extra_args(false);
   app.add_flag("--paused", *paused, "Do not start it.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
@@ -132,9 +87,11 @@ Action declare_continue(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto file = std::make_shared<std::string>();
   auto overrides = std::make_shared<std::vector<std::string>>();
+  auto follow = std::make_shared<bool>(false);
   add_id(app, *id, "The experiment's id; it must have ended.");
   app.add_option("--config-file", *file, "YAML put over its configuration.");
-  app.add_option("--config", *overrides, "path.to.key=value, put over that; repeatable.");
+  app.add_option("--config", *overrides, "path.to.key=value, put over that; repeatable.")->allow_extra_args(false);
+  app.add_flag("-f,--follow-first-trial", *follow, "Print the first trial's log to its end.");
   return [=](Session& session) -> Result<int> {
     v1::ContinueExperimentRequest request;
     request.set_id(*id);
@@ -150,8 +107,8 @@ Action declare_continue(CLI::App& app) {
     request.set_override_config(text);
     TRY_ASSIGN(Client * client, session.client());
     TRY(client->call(&Stub::ContinueExperiment, request));
-    std::cout << "Continued experiment " << *id << '\n';
-    return 0;
+    std::cout << "Continued experiment " << *id << std::endl;
+    return *follow ? follow_experiment(*client, *id) : 0;
   };
 }
 
@@ -163,12 +120,8 @@ std::vector<Command> life_verbs() {
            "Add and remove labels.",
            {},
            {label_verb("add", "Add a label.", true), label_verb("remove", "Remove a label.", false)}},
-          {{"set"},
-           "Change what is said of an experiment.",
-           {},
-           {text_verb("name", &v1::PatchExperiment::mutable_name),
-            text_verb("description", &v1::PatchExperiment::mutable_description),
-            {{"gc-policy"}, "Say which checkpoints to keep.", declare_gc_policy}}},
+          set_verb(),
+          not_offered({"delete-tb-files"}, "no TensorBoard files are kept; the web UI draws metrics"),
           {{"fork"}, "Make a new experiment of another's configuration and files.", declare_fork},
           {{"continue"}, "Go on with an experiment that has ended.", declare_continue}};
 }

@@ -78,7 +78,7 @@ Result<int> list_checkpoints(Session& session, const CheckpointFlags& flags) {
   }
   const std::string metric =
       experiment.searcher_metric().empty() ? "" : " (" + experiment.searcher_metric() + ")";
-  Table table{{"Trial ID", "# of Batches", "State", "Validation Metric" + metric, "UUID", "Resources"}, {}};
+  Table table{{"Trial ID", "# of Batches", "State", "Validation Metric" + metric, "UUID", "Resources"}, {}, {4}};
   for (const v1::Checkpoint& each : checkpoints) {
     std::int64_t size = 0;
     for (const auto& [path, bytes] : each.resources()) size += bytes;
@@ -99,7 +99,7 @@ Action declare_list(CLI::App& app) {
   app.add_flag("-a,--all", flags->all, "Also archived ones and those of others.");
   app.add_flag("--show_project,--show-project", flags->show_project, "With workspace and project.");
   flags->paging.declare(app);
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) { return list(session, *flags); };
 }
 
@@ -112,7 +112,7 @@ Action declare_list_trials(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   add_id(app, flags->id, "The experiment's id.");
   flags->paging.declare(app);
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto trials, get_trials(*client, flags->id, flags->paging));
@@ -133,7 +133,7 @@ Action declare_list_checkpoints(CLI::App& app) {
   auto flags = std::make_shared<CheckpointFlags>();
   add_id(app, flags->id, "The experiment's id.");
   app.add_option("--best", flags->best, "Only the N best by the searcher's metric.")->check(kPositive);
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) { return list_checkpoints(session, *flags); };
 }
 

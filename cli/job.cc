@@ -1,9 +1,12 @@
 // Owns `det job`: the queues of the pools, and moving what stands in them.
 #include <algorithm>
+#include <charconv>
 #include <iostream>
 
 #include "base/text.h"
+#include "cli/accounts.h"
 #include "cli/command.h"
+#include "cli/paging.h"
 #include "cli/print.h"
 #include "det/v1/job.grpc.pb.h"
 
@@ -17,30 +20,54 @@ std::string state_text(const v1::Job::Summary& summary) {
   return summary.jobs_ahead() == 0 ? "QUEUED" : "QUEUED (" + std::to_string(summary.jobs_ahead()) + " ahead)";
 }
 
+/// "4/8": what it has, what it wants.
+std::string slots_text(const v1::Job& job) {
+  return std::to_string(job.allocated_slots()) + "/" + std::to_string(job.requested_slots());
+}
+
+struct ListFlags {
+  Output output;
+  Paging paging{.limit = 100};
+  std::string pool;
+  bool reverse = false;
+};
+
+Result<int> list(Session& session, const ListFlags& flags) {
+  TRY_ASSIGN(Client * client, session.client());
+  v1::GetJobsRequest request;
+  request.set_resource_pool(flags.pool);
+  if (flags.reverse) request.set_order_by(v1::ORDER_BY_DESC);
+  std::vector<v1::Job> jobs;
+  TRY(each_page(
+      flags.paging, request, [&](const auto& page) { return client->call(&Stub::GetJobs, page); },
+      [&](const auto& response) { jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end()); }));
+  TRY_ASSIGN(const auto names, user_names(*client));
+  Table table{{"Resource Pool", "#", "ID", "Type", "Job Name", "Experiment", "Priority", "Weight", "Submitted",
+               "Slots (acquired/needed)", "Max Slots", "State", "User"},
+              {},
+              {2}};
+  std::map<std::string, int> places;
+  for (const v1::Job& job : jobs) {
+    const auto user = names.find(job.user_id());
+    table.rows.push_back({job.resource_pool(), std::to_string(places[job.resource_pool()]++), job.job_id(),
+                          job.type().starts_with("TYPE_") ? job.type().substr(5) : job.type(), job.name(),
+                          job.entity_id(), std::to_string(job.priority()), number_text(job.weight()),
+                          time_text(job.submission_time(), job.has_submission_time()), slots_text(job),
+                          job.max_slots() > 0 ? std::to_string(job.max_slots()) : "", state_text(job.summary()),
+                          user == names.end() ? "" : user->second});
+  }
+  TRY(flags.output.print(table, [&] { return list_to_json(jobs); }));
+  return 0;
+}
+
 Action declare_list(CLI::App& app) {
-  auto output = std::make_shared<Output>();
-  auto pool = std::make_shared<std::string>();
-  output->declare(app);
-  app.add_option("-p,--resource-pool", *pool, "Only of this pool.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::GetJobsRequest request;
-    request.set_resource_pool(*pool);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetJobs, request));
-    Table table{{"Resource Pool", "#", "Job ID", "Experiment", "Name", "Priority", "Weight", "Submitted", "Slots",
-                 "Max Slots", "Status"},
-                {}};
-    std::map<std::string, int> places;
-    for (const v1::Job& job : response.jobs()) {
-      table.rows.push_back({job.resource_pool(), std::to_string(++places[job.resource_pool()]), job.job_id(),
-                            job.entity_id(), job.name(), std::to_string(job.priority()), number_text(job.weight()),
-                            time_text(job.submission_time(), job.has_submission_time()),
-                            std::to_string(job.allocated_slots()) + "/" + std::to_string(job.requested_slots()),
-                            job.max_slots() > 0 ? std::to_string(job.max_slots()) : "", state_text(job.summary())});
-    }
-    TRY(output->print(table, [&] { return list_to_json(response.jobs()); }));
-    return 0;
-  };
+  auto flags = std::make_shared<ListFlags>();
+  flags->output.declare_list(app);
+  app.add_flag_callback("--table", [] {}, "Print as a table, which is what happens anyway.");
+  app.add_option("-p,--resource-pool", flags->pool, "Only of this pool.");
+  app.add_flag("--reverse", flags->reverse, "The end of the queue first.");
+  flags->paging.declare(app);
+  return [=](Session& session) { return list(session, *flags); };
 }
 
 struct UpdateFlags {
@@ -105,6 +132,56 @@ Action declare_update(CLI::App& app) {
   };
 }
 
+/// "3.priority=10" as one change.
+Result<UpdateFlags> parse_update(const std::string& text) {
+  const auto bad = [&](const std::string& why) {
+    return fail(Code::kInvalidArgument, "\"" + text + "\": " + why + "; write it like 3.priority=10");
+  };
+  const std::size_t equals = text.find('='), dot = text.rfind('.', equals);
+  if (equals == std::string::npos || dot == std::string::npos || dot == 0) return bad("is no change of a job");
+  const std::string what = text.substr(dot + 1, equals - dot - 1), value = text.substr(equals + 1);
+  UpdateFlags flags;
+  flags.job = text.substr(0, dot);
+  const auto number = [&](auto& target) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), target);
+    return error == std::errc() && end == value.data() + value.size();
+  };
+  static const std::vector<std::string> kKinds{"priority",  "weight",   "max-slots", "resource-pool",
+                                               "ahead-of", "behind-of"};
+  if (what == "resource-pool") return flags.pool = value, flags;
+  if (what == "ahead-of") return flags.ahead_of = value, flags;
+  if (what == "behind-of") return flags.behind_of = value, flags;
+  if (std::find(kKinds.begin(), kKinds.end(), what) == kKinds.end())
+    return bad("\"" + what + "\" cannot be changed" + did_you_mean(what, kKinds));
+  const bool good = what == "priority" ? number(flags.priority)
+                    : what == "weight" ? number(flags.weight)
+                                       : number(flags.max_slots);
+  if (!good) return bad("\"" + value + "\" is no number");
+  return flags;
+}
+
+Action declare_update_batch(CLI::App& app) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  app.add_option("CHANGE", *words,
+                 "ID.what=value; what: priority, weight, max-slots, resource-pool, ahead-of, behind-of.")
+      ->required();
+  return [=](Session& session) -> Result<int> {
+    std::vector<UpdateFlags> changes;
+    for (const std::string& word : *words) {
+      TRY_ASSIGN(changes.emplace_back(), parse_update(word));
+    }
+    TRY_ASSIGN(Client * client, session.client());
+    v1::UpdateJobQueueRequest request;
+    for (const UpdateFlags& each : changes) {
+      TRY_ASSIGN(const auto one, to_request(*client, each));
+      request.MergeFrom(one);
+    }
+    TRY(client->call(&Stub::UpdateJobQueue, request));
+    std::cout << "Updated " << changes.size() << (changes.size() == 1 ? " job\n" : " jobs\n");
+    return 0;
+  };
+}
+
 }  // namespace
 
 Command job_command() {
@@ -112,7 +189,8 @@ Command job_command() {
           "See the queues, and move what stands in them.",
           {},
           {{{"list", "ls"}, "List what waits and runs, in the order of the queue.", declare_list},
-           {{"update"}, "Change priority, weight, limit, pool or place.", declare_update}}};
+           {{"update", "u"}, "Change priority, weight, limit, pool or place.", declare_update},
+           {{"update-batch"}, "The same for several jobs, all or none.", declare_update_batch}}};
 }
 
 }  // namespace det::cli

@@ -3,6 +3,7 @@
 
 #include "base/yaml.h"
 #include "cli/command.h"
+#include "cli/not_offered.h"
 #include "cli/print.h"
 #include "det/v1/cluster.grpc.pb.h"
 
@@ -11,7 +12,8 @@ namespace {
 
 Action declare_info(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "Print as JSON instead of YAML.");
+  CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
+  app.add_flag_callback("--yaml", [] {}, "Print as YAML, which is what happens anyway.")->excludes(as_json);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.anonymous());
     TRY_ASSIGN(const auto response,
@@ -26,13 +28,21 @@ Action declare_info(CLI::App& app) {
   };
 }
 
+constexpr const char* kFiles = "the master's configuration and log are files on its machine";
+
 }  // namespace
 
 Command master_command() {
   return {{"master"},
           "Look at the master.",
           {},
-          {{{"info"}, "Show the master's version and ids.", declare_info}}};
+          {{{"info"}, "Show the master's version and ids.", declare_info},
+           {{"config"},
+            "The master's settings.",
+            {},
+            {not_offered({"show"}, kFiles), not_offered({"set"}, kFiles)}},
+           not_offered({"logs"}, kFiles),
+           not_offered({"cluster-message"}, "there is no message of the day")}};
 }
 
 }  // namespace det::cli

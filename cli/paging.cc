@@ -7,7 +7,6 @@ template <typename List, typename Target>
 void append(const List& list, Target& target) {
   target.insert(target.end(), list.begin(), list.end());
 }
-constexpr int kLargePage = 1000;
 
 }  // namespace
 
@@ -68,13 +67,14 @@ Result<std::vector<v1::Checkpoint>> get_trial_checkpoints(Client& client, int tr
   return checkpoints;
 }
 
-Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics) {
+Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics,
+                                                         const Paging& paging) {
   v1::GetTrialWorkloadsRequest request;
   request.set_trial_id(trial);
   if (!metrics) request.set_filter(v1::GetTrialWorkloadsRequest::FILTER_OPTION_CHECKPOINT_OR_VALIDATION);
   std::vector<v1::WorkloadContainer> workloads;
   TRY(each_page(
-      Paging{.limit = kLargePage}, request,
+      paging, request,
       [&](const auto& page) { return client.call(&v1::TrialService::Stub::GetTrialWorkloads, page); },
       [&](const auto& response) { append(response.workloads(), workloads); }));
   return workloads;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <vector>
 
 #include "cli/session.h"
@@ -18,13 +19,15 @@ struct Paging {
   void declare(CLI::App& app);
 };
 
+constexpr int kLargePage = 1000;  ///< entries in one answer when all are wanted: fewer ways to the master
+
 /// Calls `fetch(request)` page by page and hands each answer to `take`.
 template <typename Request, typename Fetch, typename Take>
 Status each_page(const Paging& paging, Request request, const Fetch& fetch, const Take& take) {
   int offset = paging.offset;
   for (;;) {
     request.set_offset(offset);
-    request.set_limit(paging.limit);
+    request.set_limit(paging.pages == "1" ? paging.limit : std::max(paging.limit, kLargePage));
     const auto response = fetch(request);
     if (!response) return tl::unexpected(response.error());
     take(*response);
@@ -41,6 +44,7 @@ Result<std::vector<v1::Trial>> get_trials(Client& client, int experiment, const 
 Result<std::vector<v1::Checkpoint>> get_checkpoints(Client& client, int experiment);
 Result<std::vector<v1::Checkpoint>> get_trial_checkpoints(Client& client, int trial);
 /// What the trial did, in order of batches; without `metrics` only validations and checkpoints.
-Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics);
+Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics,
+                                                         const Paging& paging = {.limit = 1000});
 
 }  // namespace det::cli

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "base/text.h"
+#include "base/yaml.h"
 
 namespace det::cli {
 namespace {
@@ -37,6 +38,12 @@ std::string csv_cell(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+std::string ids_of(const Table& table, const std::vector<std::string>& row) {
+  std::vector<std::string> ids;
+  for (const std::size_t column : table.id_columns) ids.push_back(printable(row[column]));
+  return join(ids, " ");
 }
 
 template <typename Row>
@@ -103,19 +110,36 @@ std::string to_csv(const Table& table) {
 
 void Output::declare(CLI::App& app) {
   CLI::Option* as_csv = app.add_flag("--csv", csv, "Print as CSV.");
-  app.add_flag("--json", json, "Print as JSON.")->excludes(as_csv);
+  CLI::Option* as_json = app.add_flag("--json", json, "Print as JSON.")->excludes(as_csv);
+  app.add_flag("--yaml", yaml, "Print as YAML.")->excludes(as_csv)->excludes(as_json);
+}
+
+void Output::declare_list(CLI::App& app) {
+  declare(app);
+  CLI::Option* only_ids = app.add_flag("-q,--quiet", quiet, "Print only what names the entries, a line each.");
+  for (const char* other : {"--csv", "--json", "--yaml"}) only_ids->excludes(app.get_option(other));
 }
 
 void print_json(const Json& value) { std::cout << dump_json(value, 2) << '\n'; }
 
 Status Output::print(const Table& table, const std::function<Result<Json>()>& value) const {
-  if (json) {
+  if (structured()) {
     TRY_ASSIGN(const Json made, value());
-    print_json(made);
+    print_value(made);
+  } else if (quiet) {
+    for (const auto& row : table.rows) std::cout << ids_of(table, row) << '\n';
   } else {
     std::cout << (csv ? to_csv(table) : to_text(table));
   }
   return {};
+}
+
+void Output::print_value(const Json& value) const {
+  if (yaml) {
+    std::cout << to_yaml(value);
+  } else {
+    print_json(value);
+  }
 }
 
 Result<Json> to_json(const google::protobuf::Message& message) {

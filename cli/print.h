@@ -25,18 +25,25 @@ inline const CLI::Range kPositive(1, std::numeric_limits<int>::max());
 struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> id_columns = {0};  ///< what --quiet prints of a row
 };
 /// For people: columns aligned, numbers to the right.
 std::string to_text(const Table& table);
 /// RFC 4180.
 std::string to_csv(const Table& table);
 
-/// `--csv` and `--json` of a command that shows a table.
+/// `--csv`, `--json` and `--yaml` of a command that shows a table.
 struct Output {
-  bool csv = false, json = false;
+  bool csv = false, json = false, yaml = false, quiet = false;
   void declare(CLI::App& app);
-  /// Prints the table, or with --json what `value` makes.
+  /// The same for a list: also `--quiet`, which prints what names the rows, a line each.
+  void declare_list(CLI::App& app);
+  /// A value is wanted, not a table.
+  bool structured() const { return json || yaml; }
+  /// Prints the table, or with --json and --yaml what `value` makes.
   Status print(const Table& table, const std::function<Result<Json>()>& value) const;
+  /// As JSON or YAML.
+  void print_value(const Json& value) const;
 };
 void print_json(const Json& value);
 

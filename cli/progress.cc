@@ -28,7 +28,14 @@ ProgressBar::ProgressBar(std::string label) : label_(std::move(label)), active_(
 
 void ProgressBar::show(double done) {
   if (!active_) return;
-  const std::string text = bar_text(label_, done, terminal_width(STDERR_FILENO));
+  draw(bar_text(label_, done, terminal_width(STDERR_FILENO)));
+}
+
+void ProgressBar::note(const std::string& text) {
+  if (active_) draw(label_ + ": " + text);
+}
+
+void ProgressBar::draw(const std::string& text) {
   if (text == drawn_) return;
   drawn_ = text;
   std::cerr << "\r\033[K" << text << std::flush;

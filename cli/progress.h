@@ -15,11 +15,14 @@ class ProgressBar {
 
   /// `done` of 0..1.
   void show(double done);
+  /// A line instead of a bar, for what nobody knows the end of.
+  void note(const std::string& text);
   /// Before other lines are printed; the next show() draws it again.
   void hide();
   bool active() const { return active_; }
 
  private:
+  void draw(const std::string& text);
   const std::string label_;
   const bool active_;
   std::string drawn_;

@@ -25,21 +25,11 @@ void add_names(CLI::App& app, Named& flags) {
   app.add_option("PROJECT", flags.name, "The project.")->required();
 }
 
-Table table_of(const google::protobuf::RepeatedPtrField<v1::Project>& projects) {
-  Table table{{"ID", "Name", "Description", "# Experiments", "# Active Experiments", "Archived"}, {}};
-  for (const v1::Project& each : projects) {
-    table.rows.push_back({std::to_string(each.id()), each.name(), each.description(),
-                          std::to_string(each.num_experiments()),
-                          std::to_string(each.num_active_experiments()), yes_or_no(each.archived())});
-  }
-  return table;
-}
-
 Action declare_list(CLI::App& app) {
   auto flags = std::make_shared<Named>();
   app.add_option("WORKSPACE", flags->workspace, "The workspace.")->required();
   app.add_flag("-a,--all", flags->all, "Also archived ones.");
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->workspace));
@@ -47,7 +37,7 @@ Action declare_list(CLI::App& app) {
     request.set_id(workspace.id());
     if (!flags->all) request.mutable_archived()->set_value(false);
     TRY_ASSIGN(const auto response, client->call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
-    TRY(flags->output.print(table_of(response.projects()),
+    TRY(flags->output.print(project_table(response.projects()),
                             [&] { return list_to_json(response.projects()); }));
     return 0;
   };
@@ -62,7 +52,7 @@ Action declare_describe(CLI::App& app) {
     TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
     google::protobuf::RepeatedPtrField<v1::Project> one;
     *one.Add() = project;
-    TRY(flags->output.print(table_of(one), [&] { return to_json(project); }));
+    TRY(flags->output.print(project_table(one), [&] { return to_json(project); }));
     return 0;
   };
 }
@@ -71,7 +61,7 @@ Action declare_experiments(CLI::App& app) {
   auto flags = std::make_shared<Named>();
   add_names(app, *flags);
   app.add_flag("-a,--all", flags->all, "Also archived ones.");
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
@@ -143,9 +133,8 @@ std::function<Action(CLI::App&)> declare_act(Method method, const char* done, bo
       TRY_ASSIGN(Client * client, session.client());
       TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
       if (asks && !flags->yes) {
-        TRY_ASSIGN(const std::string answer, ask("Delete project " + printable(flags->name) + "? [y/N] "));
-        if (answer != "y" && answer != "Y" && answer != "yes")
-          return fail(Code::kCancelled, "nothing was deleted");
+        TRY_ASSIGN(const bool sure, confirm("Delete project " + printable(flags->name) + "?"));
+        if (!sure) return fail(Code::kCancelled, "nothing was deleted");
       }
       v1::ProjectActionRequest request;
       request.set_id(project.id());

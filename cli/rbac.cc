@@ -24,11 +24,11 @@ std::string scopes_of(const v1::Role& role) {
 
 Action declare_list_roles(CLI::App& app) {
   auto output = std::make_shared<Output>();
-  output->declare(app);
+  output->declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response, client->call(&Stub::ListRoles, v1::ListRolesRequest()));
-    Table table{{"ID", "Name", "May", "Scopes"}, {}};
+    Table table{{"ID", "Name", "May", "Scopes"}, {}, {1}};
     for (const v1::Role& each : response.roles())
       table.rows.push_back(
           {std::to_string(each.role_id()), each.name(), permissions_of(each), scopes_of(each)});
@@ -76,7 +76,7 @@ Action declare_describe_role(CLI::App& app) {
     request.add_role_ids(role.role_id());
     TRY_ASSIGN(const auto response, client->call(&Stub::GetRolesByID, request));
     TRY_ASSIGN(const Table table, assignments_table(*client, response.roles()));
-    if (!output->json && !output->csv) std::cout << role.name() << " may: " << permissions_of(role) << "\n\n";
+    if (!output->structured() && !output->csv) std::cout << role.name() << " may: " << permissions_of(role) << "\n\n";
     TRY(output->print(table, [&] { return list_to_json(response.roles()); }));
     return 0;
   };
@@ -86,7 +86,7 @@ Action declare_users_roles(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
   app.add_option("USER", *name, "The user.")->required();
-  output->declare(app);
+  output->declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const v1::User user, find_user(*client, *name));

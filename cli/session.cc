@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "cli/config_file.h"
 #include "det/v1/auth.grpc.pb.h"
 
 namespace det::cli {
@@ -16,7 +17,10 @@ std::string from_environment(const char* name) {
 
 Result<Client*> Session::anonymous() {
   if (!client_) {
-    TRY_ASSIGN(const Address address, find_master(master_flag));
+    const std::string directory = config_directory();
+    TRY_ASSIGN(const ConfigFile config, read_config_file(directory.empty() ? "" : directory + "/det.yaml"));
+    TRY_ASSIGN(const Address address, find_master(master_flag, config.master));
+    configured_user_ = config.user;
     client_ = std::make_unique<Client>(address);
   }
   return client_.get();
@@ -33,16 +37,17 @@ Result<Login> Session::log_in(const std::string& user, const std::string& passwo
 
 Result<Login> Session::find_login() {
   const std::string token = from_environment("DET_USER_TOKEN");
-  if (!token.empty()) return Login{user_flag, token};
+  if (!token.empty()) return Login{"", token};
   const std::string user = from_environment("DET_USER"), password = from_environment("DET_PASS");
   if (!user.empty() && !password.empty() && (user_flag.empty() || user_flag == user))
     return log_in(user, password);
   TRY_ASSIGN(Client * client, anonymous());
-  TRY_ASSIGN(const auto login, tokens().find(client->address().url(), user_flag));
+  const std::string wanted = user_flag.empty() ? configured_user_ : user_flag;
+  TRY_ASSIGN(const auto login, tokens().find(client->address().url(), wanted));
   if (login) return *login;
   return fail(Code::kUnauthenticated, "not logged in at " + client->address().url() +
                                           ": run `det user login" +
-                                          (user_flag.empty() ? "" : " " + user_flag) + "`");
+                                          (wanted.empty() ? "" : " " + wanted) + "`");
 }
 
 Result<Client*> Session::client() {

@@ -30,7 +30,7 @@ class Session {
   Result<Login> find_login();
   std::unique_ptr<Client> client_;
   bool logged_in_ = false;
-  std::string user_name_;
+  std::string user_name_, configured_user_;
 };
 
 }  // namespace det::cli

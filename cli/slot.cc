@@ -33,14 +33,15 @@ Result<Json> to_json_with_agent(const v1::Agent& agent, const v1::Slot& slot) {
 
 Action declare_list_slots(CLI::App& app) {
   auto output = std::make_shared<Output>();
-  output->declare(app);
+  output->declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response,
                client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
     Table table{{"Agent ID", "Resource Pool", "Slot ID", "Enabled", "Draining", "Allocation ID", "Task Name",
                  "Type", "Device"},
-                {}};
+                {},
+                {0, 2}};
     Json list = Json::array();
     for (const v1::Agent& agent : response.agents()) {
       const std::string pools = join({agent.resource_pools().begin(), agent.resource_pools().end()}, ", ");

@@ -20,7 +20,7 @@ struct Named {
 Action declare_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto details = std::make_shared<bool>(false);
-  output->declare(app);
+  output->declare_list(app);
   app.add_flag("-d,--details", *details, "Show what each template says.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
@@ -105,6 +105,10 @@ Command template_command() {
            {{"describe"}, "Show what a template says.", declare_describe},
            {{"create"}, "Make a template.", declare_write(&Stub::PostTemplate, "Created")},
            {{"set"}, "Make a template, or replace it.", declare_write(&Stub::PutTemplate, "Set")},
+           {{"set-value"},
+            "Change one thing of a template.",
+            {},
+            {{{"config"}, "Replace what a template says.", declare_write(&Stub::PutTemplate, "Set")}}},
            {{"remove", "rm"}, "Remove a template.", declare_remove}}};
 }
 

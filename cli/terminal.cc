@@ -51,6 +51,12 @@ Result<std::string> ask(const std::string& question) {
   return fail(Code::kFailedPrecondition, "no answer: standard input has ended");
 }
 
+Result<bool> confirm(const std::string& question) {
+  const auto answer = ask(question + " [y/N]: ");
+  if (!answer) return tl::unexpected(answer.error());
+  return *answer == "y" || *answer == "Y" || *answer == "yes";
+}
+
 Result<std::string> ask_secret(const std::string& question) {
   if (!is_terminal(STDIN_FILENO) || ::tcgetattr(STDIN_FILENO, &saved_terminal) != 0) return ask(question);
   termios silent = saved_terminal;

@@ -18,7 +18,9 @@ int terminal_width(int fd);
 
 /// Prints `question` on stderr and reads a line of standard input. kFailedPrecondition at its end.
 Result<std::string> ask(const std::string& question);
-/// The same; on a terminal nothing that is typed shows.
+/// `question [y/N]: `; true for y and yes.
+Result<bool> confirm(const std::string& question);
+/// As ask(); on a terminal nothing that is typed shows.
 Result<std::string> ask_secret(const std::string& question);
 
 }  // namespace det::cli

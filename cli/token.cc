@@ -62,7 +62,7 @@ Action declare_list(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("USER", flags->user, "Only this user's.");
   app.add_flag("--show-inactive", flags->inactive, "Also those that have expired or are revoked.");
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetAccessTokensRequest request;

@@ -1,12 +1,12 @@
 #include "cli/tokens.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "cli/config_file.h"
 
 namespace det::cli {
 namespace {
@@ -42,11 +42,8 @@ Status change(const std::string& path, const std::function<void(Json& masters)>&
 }  // namespace
 
 std::string TokenFile::default_path() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  if (config != nullptr && *config != '\0') return std::string(config) + "/determined/auth.json";
-  if (home != nullptr && *home != '\0') return std::string(home) + "/.config/determined/auth.json";
-  return "";
+  const std::string directory = config_directory();
+  return directory.empty() ? "" : directory + "/auth.json";
 }
 
 Result<std::optional<Login>> TokenFile::find(const std::string& master, const std::string& user) const {

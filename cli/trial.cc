@@ -2,12 +2,16 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/archive.h"
+#include "base/files.h"
 #include "cli/download.h"
 #include "cli/experiment_verbs.h"
 #include "cli/logs.h"
+#include "cli/not_offered.h"
 #include "cli/paging.h"
 #include "cli/print.h"
 #include "cli/workloads.h"
+#include "det/v1/cluster.grpc.pb.h"
 
 namespace det::cli {
 namespace {
@@ -16,16 +20,17 @@ struct DescribeFlags {
   int id = 0;
   bool metrics = false, summary = false;
   Output output;
+  Paging paging{.limit = 1000};
 };
 
 Result<int> describe(Session& session, const DescribeFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const v1::Trial trial, get_trial(*client, flags.id));
-  TRY_ASSIGN(const auto workloads, get_workloads(*client, flags.id, flags.metrics));
-  if (flags.output.json) {
+  TRY_ASSIGN(const auto workloads, get_workloads(*client, flags.id, flags.metrics, flags.paging));
+  if (flags.output.structured()) {
     TRY_ASSIGN(Json value, to_json(trial));
     TRY_ASSIGN(value["workloads"], list_to_json(workloads));
-    print_json(value);
+    flags.output.print_value(value);
     return 0;
   }
   TRY_ASSIGN(const Json hparams, to_json(trial.hparams()));
@@ -53,6 +58,7 @@ Action declare_describe_trial(CLI::App& app) {
   app.add_flag("--metrics-summary", flags->summary,
                "With each metric's count, least, largest and mean value.");
   flags->output.declare(app);
+  flags->paging.declare(app);
   return [=](Session& session) { return describe(session, *flags); };
 }
 
@@ -82,18 +88,19 @@ Action declare_kill(CLI::App& app) {
 
 struct DownloadFlags {
   int id = 0;
-  bool best = false, latest = false, quiet = false;
-  std::string uuid, directory;
+  bool best = false, latest = false, quiet = false, smaller = false, larger = false;
+  std::string uuid, directory, sort_by;
 };
 
 Result<std::string> choose(Client& client, const DownloadFlags& flags) {
   if (!flags.uuid.empty()) return flags.uuid;
   TRY_ASSIGN(const v1::Trial trial, get_trial(client, flags.id));
   const std::string none = "trial " + std::to_string(flags.id) + " has no completed checkpoint";
-  if (flags.best) {
+  if (flags.best || !flags.sort_by.empty()) {
     TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, trial.experiment_id()));
     TRY_ASSIGN(auto checkpoints, get_trial_checkpoints(client, flags.id));
-    checkpoints = best_first(std::move(checkpoints), "", smaller_is_better(experiment.config()));
+    const bool smaller = flags.smaller || (!flags.larger && smaller_is_better(experiment.config()));
+    checkpoints = best_first(std::move(checkpoints), flags.sort_by, smaller);
     if (checkpoints.empty()) return fail(Code::kNotFound, none + " with a validation; try --latest");
     return checkpoints.front().uuid();
   }
@@ -109,6 +116,10 @@ Action declare_download(CLI::App& app) {
       app.add_flag("--latest", flags->latest, "The latest; what is done when nothing is said.");
   app.add_option("--uuid", flags->uuid, "This one.")->excludes(best)->excludes(latest);
   best->excludes(latest);
+  app.add_option("--sort-by", flags->sort_by, "The best by this validation metric.")->excludes(latest);
+  CLI::Option* smaller =
+      app.add_flag("--smaller-is-better", flags->smaller, "Of --sort-by; else as the searcher says.");
+  app.add_flag("--larger-is-better", flags->larger, "Of --sort-by.")->excludes(smaller);
   app.add_option("-o,--output-dir", flags->directory, "Where the files go; else checkpoints/<uuid>.");
   app.add_flag("-q,--quiet", flags->quiet, "Print only the directory.");
   return [=](Session& session) -> Result<int> {
@@ -117,6 +128,41 @@ Action declare_download(CLI::App& app) {
     const std::string target = flags->directory.empty() ? "checkpoints/" + uuid : flags->directory;
     TRY(download_checkpoint(*client, uuid, target));
     std::cout << (flags->quiet ? target : "Downloaded checkpoint " + uuid + " to " + target) << '\n';
+    return 0;
+  };
+}
+
+/// All that whoever helps asks for first, in one archive.
+Action declare_support_bundle(CLI::App& app) {
+  auto id = std::make_shared<int>();
+  auto directory = std::make_shared<std::string>(".");
+  add_id(app, *id, "The trial's id.");
+  app.add_option("-o,--output-dir", *directory, "Where the archive goes.")->capture_default_str();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const v1::Trial trial, get_trial(*client, *id));
+    TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, trial.experiment_id()));
+    TRY_ASSIGN(const auto workloads, get_workloads(*client, *id, true));
+    TRY_ASSIGN(const auto master, client->call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
+    std::string log;
+    v1::TrialLogsRequest request;
+    request.set_trial_id(*id);
+    TRY(client->stream(&v1::LogService::Stub::TrialLogs, request,
+                       [&](const v1::LogEntry& entry) { return log += log_line(entry), true; }));
+    TRY_ASSIGN(const Json about_trial, to_json(trial));
+    TRY_ASSIGN(const Json about_experiment, to_json(experiment));
+    TRY_ASSIGN(const Json about_workloads, list_to_json(workloads));
+    TRY_ASSIGN(const Json about_master, to_json(master));
+    const std::string name = "det-bundle-trial-" + std::to_string(*id);
+    std::vector<ArchiveEntry> entries{{name, "", true, 0755}, {name + "/trial.log", std::move(log)}};
+    for (const auto& [file, value] : {std::pair{"trial.json", &about_trial}, std::pair{"experiment.json", &about_experiment},
+                                      std::pair{"workloads.json", &about_workloads}, std::pair{"master.json", &about_master}})
+      entries.push_back({name + "/" + file, dump_json(*value, 2) + "\n"});
+    TRY_ASSIGN(const std::string bytes, pack_entries(std::move(entries)));
+    const std::string path = *directory + "/" + name + ".tar.gz";
+    TRY(make_directories(*directory));
+    TRY(write_file_atomic(path, bytes));
+    std::cout << "Wrote " << path << '\n';
     return 0;
   };
 }
@@ -130,7 +176,12 @@ Command trial_command() {
           {{{"describe"}, "Show a trial with its metrics and checkpoints.", declare_describe_trial},
            {{"logs"}, "Print a trial's log.", declare_logs},
            {{"download"}, "Download a checkpoint of a trial.", declare_download},
-           {{"kill"}, "End a trial at once.", declare_kill}}};
+           {{"kill"}, "End a trial at once.", declare_kill},
+           {{"support-bundle"}, "Put a trial's log, metrics and configuration into one archive.", declare_support_bundle},
+           {{"set"},
+            "Change what is said of a trial.",
+            {},
+            {not_offered({"log-retention"}, "logs are kept as long as their experiment")}}}};
 }
 
 }  // namespace det::cli

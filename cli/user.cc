@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/accounts.h"
 #include "cli/command.h"
+#include "cli/not_offered.h"
 #include "cli/print.h"
 #include "cli/terminal.h"
 #include "det/v1/auth.grpc.pb.h"
@@ -89,13 +90,13 @@ Action declare_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto all = std::make_shared<bool>(false);
   app.add_flag("-a,--all", *all, "Also users who are not active.");
-  output->declare(app);
+  output->declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetUsersRequest request;
     if (!*all) request.mutable_active()->set_value(true);
     TRY_ASSIGN(const auto response, client->call(&Stub::GetUsers, request));
-    Table table{{"User ID", "Username", "Display Name", "Active", "Admin", "Last Login"}, {}};
+    Table table{{"User ID", "Username", "Display Name", "Active", "Admin", "Last Login"}, {}, {1}};
     for (const v1::User& each : response.users()) {
       table.rows.push_back({std::to_string(each.id()), each.username(), each.display_name(),
                             yes_or_no(each.active()), yes_or_no(each.admin()),
@@ -241,6 +242,7 @@ Command user_command() {
            {{"create"}, "Make a user.", declare_create},
            {{"edit"}, "Change a user.", declare_edit},
            {{"change-password"}, "Change a password.", declare_change_password},
+           not_offered({"link-with-agent-user"}, "tasks run as the agent's own user"),
            {{"rename"}, "Change a user's name.", declare_rename},
            {{"activate"}, "Let a user log in again.", declare_active(true)},
            {{"deactivate"}, "Keep a user out, at once.", declare_active(false)}}};

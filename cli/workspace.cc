@@ -1,11 +1,14 @@
 // Owns `det workspace`.
 #include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "cli/accounts.h"
 #include "cli/command.h"
 #include "cli/paging.h"
 #include "cli/print.h"
 #include "cli/terminal.h"
+#include "det/v1/cluster.grpc.pb.h"
 #include "det/v1/role.grpc.pb.h"
 #include "det/v1/workspace.grpc.pb.h"
 
@@ -15,7 +18,7 @@ namespace {
 using Stub = v1::WorkspaceService::Stub;
 
 Table table_of(const google::protobuf::RepeatedPtrField<v1::Workspace>& workspaces) {
-  Table table{{"ID", "Name", "Owner", "# Projects", "# Experiments", "Archived"}, {}};
+  Table table{{"ID", "Name", "Owner", "# Projects", "# Experiments", "Archived"}, {}, {1}};
   for (const v1::Workspace& each : workspaces) {
     table.rows.push_back({std::to_string(each.id()), each.name(), each.username(),
                           std::to_string(each.num_projects()), std::to_string(each.num_experiments()),
@@ -33,7 +36,7 @@ struct Named {
 Action declare_list(CLI::App& app) {
   auto flags = std::make_shared<Named>();
   app.add_flag("-a,--all", flags->all, "Also archived ones.");
-  flags->output.declare(app);
+  flags->output.declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetWorkspacesRequest request;
@@ -45,62 +48,70 @@ Action declare_list(CLI::App& app) {
   };
 }
 
-Action declare_describe(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
-  app.add_option("NAME", flags->name, "The workspace.")->required();
-  flags->output.declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
-    google::protobuf::RepeatedPtrField<v1::Workspace> one;
-    *one.Add() = workspace;
-    TRY(flags->output.print(table_of(one), [&] { return to_json(workspace); }));
-    return 0;
+/// A verb about one workspace, which `show` is called with.
+std::function<Action(CLI::App&)> about_one(bool list, Status (*show)(Client&, const v1::Workspace&, const Output&)) {
+  return [=](CLI::App& app) -> Action {
+    auto flags = std::make_shared<Named>();
+    app.add_option("NAME", flags->name, "The workspace.")->required();
+    list ? flags->output.declare_list(app) : flags->output.declare(app);
+    return [=](Session& session) -> Result<int> {
+      TRY_ASSIGN(Client * client, session.client());
+      TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
+      TRY(show(*client, workspace, flags->output));
+      return 0;
+    };
   };
 }
 
-Action declare_projects(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
-  app.add_option("NAME", flags->name, "The workspace.")->required();
-  flags->output.declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
-    v1::GetWorkspaceProjectsRequest request;
-    request.set_id(workspace.id());
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetWorkspaceProjects, request));
-    Table table{{"ID", "Name", "Description", "# Experiments", "# Active Experiments", "Archived"}, {}};
-    for (const v1::Project& each : response.projects()) {
-      table.rows.push_back({std::to_string(each.id()), each.name(), each.description(),
-                            std::to_string(each.num_experiments()),
-                            std::to_string(each.num_active_experiments()), yes_or_no(each.archived())});
+Status show_workspace(Client&, const v1::Workspace& workspace, const Output& output) {
+  google::protobuf::RepeatedPtrField<v1::Workspace> one;
+  *one.Add() = workspace;
+  return output.print(table_of(one), [&] { return to_json(workspace); });
+}
+
+Status show_projects(Client& client, const v1::Workspace& workspace, const Output& output) {
+  v1::GetWorkspaceProjectsRequest request;
+  request.set_id(workspace.id());
+  TRY_ASSIGN(const auto response, client.call(&Stub::GetWorkspaceProjects, request));
+  return output.print(project_table(response.projects()), [&] { return list_to_json(response.projects()); });
+}
+
+/// Pools are those that agents name; each is open to every workspace.
+Status show_pools(Client& client, const v1::Workspace&, const Output& output) {
+  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  struct Size {
+    std::size_t agents = 0, slots = 0;
+  };
+  std::map<std::string, Size> pools;
+  for (const v1::Agent& agent : response.agents()) {
+    for (const std::string& pool : agent.resource_pools()) {
+      ++pools[pool].agents;
+      pools[pool].slots += agent.slots().size();
     }
-    TRY(flags->output.print(table, [&] { return list_to_json(response.projects()); }));
-    return 0;
-  };
+  }
+  Table table{{"Resource Pool", "# Agents", "# Slots"}, {}};
+  Json list = Json::array();
+  for (const auto& [name, size] : pools) {
+    table.rows.push_back({name, std::to_string(size.agents), std::to_string(size.slots)});
+    list.push_back({{"name", name}, {"numAgents", size.agents}, {"numSlots", size.slots}});
+  }
+  return output.print(table, [&]() -> Result<Json> { return list; });
 }
 
-Action declare_members(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
-  app.add_option("NAME", flags->name, "The workspace.")->required();
-  flags->output.declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
-    v1::GetUsersAssignedToWorkspaceRequest request;
-    request.set_workspace_id(workspace.id());
-    TRY_ASSIGN(const auto response,
-               client->call(&v1::RoleService::Stub::GetUsersAssignedToWorkspace, request));
-    std::map<int, std::string> names;
-    for (const v1::User& user : response.users_assigned_directly()) names[user.id()] = user.username();
-    Table table{{"User", "Role", "Scope"}, {}};
-    for (const v1::RoleWithAssignments& role : response.assignments())
-      for (const v1::UserRoleAssignment& each : role.user_role_assignments())
-        table.rows.push_back({names[each.user_id()], role.role().name(),
-                              each.role_assignment().scope_cluster() ? "cluster" : "workspace"});
-    TRY(flags->output.print(table, [&] { return to_json(response); }));
-    return 0;
-  };
+Status show_members(Client& client, const v1::Workspace& workspace, const Output& output) {
+  v1::GetUsersAssignedToWorkspaceRequest request;
+  request.set_workspace_id(workspace.id());
+  TRY_ASSIGN(const auto response, client.call(&v1::RoleService::Stub::GetUsersAssignedToWorkspace, request));
+  std::map<int, std::string> names;
+  for (const v1::User& user : response.users_assigned_directly()) names[user.id()] = user.username();
+  Table table{{"User", "Role", "Scope"}, {}};
+  for (const v1::RoleWithAssignments& role : response.assignments()) {
+    for (const v1::UserRoleAssignment& each : role.user_role_assignments()) {
+      table.rows.push_back({names[each.user_id()], role.role().name(),
+                            each.role_assignment().scope_cluster() ? "cluster" : "workspace"});
+    }
+  }
+  return output.print(table, [&] { return to_json(response); });
 }
 
 Action declare_create(CLI::App& app) {
@@ -158,10 +169,9 @@ Action declare_delete(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
     if (!flags->yes) {
-      TRY_ASSIGN(const std::string answer, ask("Delete workspace " + printable(flags->name) +
-                                               " with its projects and templates? [y/N] "));
-      if (answer != "y" && answer != "Y" && answer != "yes")
-        return fail(Code::kCancelled, "nothing was deleted");
+      TRY_ASSIGN(const bool sure,
+                 confirm("Delete workspace " + printable(flags->name) + " with its projects and templates?"));
+      if (!sure) return fail(Code::kCancelled, "nothing was deleted");
     }
     v1::WorkspaceActionRequest request;
     request.set_id(workspace.id());
@@ -178,9 +188,10 @@ Command workspace_command() {
           "Look after workspaces.",
           {},
           {{{"list", "ls"}, "List workspaces.", declare_list},
-           {{"list-projects"}, "List a workspace's projects.", declare_projects},
-           {{"list-members"}, "List who has which role in a workspace.", declare_members},
-           {{"describe"}, "Show a workspace.", declare_describe},
+           {{"list-projects"}, "List a workspace's projects.", about_one(true, show_projects)},
+           {{"list-pools"}, "List the resource pools open to a workspace.", about_one(true, show_pools)},
+           {{"list-members"}, "List who has which role in a workspace.", about_one(true, show_members)},
+           {{"describe"}, "Show a workspace.", about_one(false, show_workspace)},
            {{"create"}, "Make a workspace.", declare_create},
            {{"edit"}, "Change a workspace's name.", declare_edit},
            {{"archive"},

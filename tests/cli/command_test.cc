@@ -1,4 +1,4 @@
-// Owns usage, exit codes, logging in and completion on the real program.
+// Owns usage, exit codes and logging in on the real program.
 #include "cli/command.h"
 
 #include <catch2/catch.hpp>
@@ -129,28 +129,36 @@ TEST_CASE("master info needs no login") {
   CHECK(has(done.out, "\"clusterId\": \"cluster-1\""));
 }
 
-TEST_CASE("the bash script completes nouns, verbs and flags, past global flags") {
+TEST_CASE("the configuration file names master and user; flags and the environment win") {
   FakeMaster master;
-  const std::string script = master.det({"completion", "bash"}).out;
-  const auto complete = [&](const std::string& words) {
-    const std::string line = script + "\nCOMP_WORDS=(" + words +
-                             ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_det\n" + "echo \"${COMPREPLY[@]}\"";
-    ProcessOptions options;
-    options.argv = {"bash", "-c", line};
-    const auto done = run_process(options);
-    REQUIRE(done);
-    INFO(done->err);
-    CHECK(done->ok());
-    return std::string(trim(done->out));
+  const auto write = [&](const std::string& text) {
+    REQUIRE(make_directories(master.config_home() + "/determined"));
+    REQUIRE(write_file_atomic(master.config_home() + "/determined/det.yaml", text));
   };
-  CHECK(complete("det expe") == "experiment");
-  CHECK(complete("det -m host:1 experiment cr") == "create");
-  CHECK(complete("det e create --fol") == "--follow-first-trial");
-  CHECK(complete("det experiment download-model-def --out") == "--output-dir");
-  CHECK(complete("det e download-model-def --top") == "");
-  CHECK(complete("det completion z") == "zsh");
-  CHECK(has(master.det({"completion", "fish"}).out, "-l follow-first-trial"));
-  CHECK(has(master.det({"completion", "zsh"}).out, "bashcompinit"));
+  write("master: 127.0.0.1:1\n");
+  CHECK(master.det({"version"}).status.code == 0);  // DET_MASTER wins
+  const auto by_file = master.det({"experiment", "list"}, "", "token-of-admin", "", {"DET_MASTER"});
+  CHECK(by_file.status.code == 3);
+  CHECK(has(by_file.err, "http://127.0.0.1:1"));
+  CHECK(master.det({"-m", master.url(), "version"}, "", "", "", {"DET_MASTER"}).status.code == 0);
+  write("user: eve\n");
+  CHECK(has(master.det({"experiment", "list"}, "", "").err, "det user login eve"));
+  CHECK(has(master.det({"-u", "ada", "experiment", "list"}, "", "").err, "det user login ada"));
+  write("mastr: x\nuser: 3\n");
+  const auto bad = master.det({"experiment", "list"});
+  CHECK(bad.status.code == 2);
+  CHECK(has(bad.err, "det.yaml:1:1"));
+  CHECK(has(bad.err, "did you mean \"master\"?"));
+  CHECK(has(bad.err, "det.yaml:2:1"));
+}
+
+TEST_CASE("dev curl hands curl its words in their order, and never the token") {
+  FakeMaster master;
+  const auto done = master.det({"dev", "curl", "-x", "-X", "POST", "/api/v1/x?a=b c", "--max-time", "1"});
+  CHECK(has(done.err, "curl -sS -K /proc/self/fd/"));
+  CHECK(has(done.err, " -X POST '" + master.url() + "/api/v1/x?a=b c' --max-time 1\n"));
+  CHECK(!has(done.err, "token-of-admin"));
+  CHECK(master.det({"dev", "curl"}).status.code == 2);
 }
 
 TEST_CASE("the reader of a pipe may go: no message") {

@@ -176,4 +176,98 @@ TEST_CASE("-f of an experiment that ended without a trial ends too") {
   CHECK(done.out.find("Experiment 1 is CANCELED\n") != std::string::npos);
 }
 
+TEST_CASE("files that the master has are not sent again; of a changed project only what has changed is") {
+  FakeMaster master;
+  const Project project(kGood);
+  // Not the same bytes again and again: an archive of those is smaller than its own head.
+  std::string noise;
+  for (int i = 0; i < 5000; ++i) noise += std::to_string(i * 7919 % 10007) + ",";
+  REQUIRE(write_file_atomic(project.dir + "/table.csv", noise));
+  REQUIRE(write_file_atomic(project.dir + "/old.txt", "old"));
+  const auto create = [&] {
+    const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
+    INFO(done.err);
+    CHECK(done.status.code == 0);
+    return done.out.substr(done.out.find("Created"));
+  };
+  CHECK(create() == "Created experiment 1\nActivated experiment 1\n");
+  REQUIRE(master.world.archives.size() == 1);
+  CHECK(create() == "Created experiment 2\nActivated experiment 2\n");
+  CHECK(master.world.archives.size() == 1);
+  REQUIRE(master.world.by_digest.size() == 2);
+  CHECK(master.world.by_digest[1].base().empty());
+  CHECK(master.world.by_digest[1].changes().empty());
+
+  REQUIRE(write_file_atomic(project.dir + "/model_def.cpp", "int x;"));
+  REQUIRE(remove_tree(project.dir + "/old.txt"));
+  CHECK(create() == "Created experiment 2\nActivated experiment 2\n");
+  CHECK(master.world.archives.size() == 1);
+  REQUIRE(master.world.by_digest.size() == 3);
+  const v1::CreateFromContextRequest& changed = master.world.by_digest[2];
+  CHECK(changed.base() == master.world.by_digest[0].digest());
+  CHECK(changed.digest() != changed.base());
+  const auto files = read_archive(changed.changes());
+  REQUIRE(files);
+  REQUIRE(files->size() == 1);
+  CHECK(files->front().path == "model_def.cpp");
+  CHECK(files->front().content == "int x;");
+  REQUIRE(changed.removed_size() == 1);
+  CHECK(changed.removed(0) == "old.txt");
+
+  // A master that has lost them hears everything again.
+  master.world.contexts.clear();
+  CHECK(create() == "Created experiment 1\nActivated experiment 1\n");
+  CHECK(master.world.archives.size() == 2);
+}
+
+TEST_CASE("what .detignore names is not sent") {
+  FakeMaster master;
+  const Project project(kGood);
+  REQUIRE(write_file_atomic(project.dir + "/.detignore", "*.log\n!keep.log\n/data/\n"));
+  REQUIRE(make_directories(project.dir + "/data"));
+  for (const char* name : {"a.log", "keep.log", "data/x"}) REQUIRE(write_file_atomic(project.dir + "/" + name, "x"));
+  CHECK(master.det({"experiment", "create", "const.yaml", "."}, project.dir).status.code == 0);
+  REQUIRE(master.world.archives.size() == 1);
+  const auto items = check_archive(master.world.archives.front());
+  REQUIRE(items);
+  std::vector<std::string> paths;
+  for (const ArchiveItem& item : *items) paths.push_back(item.path);
+  CHECK(paths == std::vector<std::string>{".detignore", "const.yaml", "keep.log", "model_def.cpp"});
+}
+
+TEST_CASE("a test on the cluster is one batch, followed to its end and archived; a failed one shows the log") {
+  FakeMaster master;
+  const Project project("name: x\nentrypoint: run\nsearcher: {name: random, metric: loss, max_trials: 8, max_length: {batches: 100}}\n");
+  master.world.experiments[1] = experiment(v1::STATE_COMPLETED);
+  const auto done = master.det({"experiment", "create", "const.yaml", ".", "--test-mode"}, project.dir);
+  INFO(done.err);
+  CHECK(done.status.code == 0);
+  CHECK(done.out.find("one batch was trained, validated and saved\n") != std::string::npos);
+  CHECK(master.world.actions == std::vector<std::string>{"archive 1"});
+  REQUIRE(master.world.created.size() == 1);
+  const std::string config = master.world.created.front().config();
+  CHECK(config.find("name: single\n  metric: loss\n") != std::string::npos);
+  CHECK(config.find("max_trials") == std::string::npos);
+  master.world.experiments[2] = experiment(v1::STATE_ERROR);  // made of files that are known by now
+  master.world.trials.emplace_back().set_id(5);
+  master.world.log.push_back(line(1, "no such layer"));
+  const auto failed = master.det({"experiment", "create", "const.yaml", ".", "-t"}, project.dir);
+  CHECK(failed.status.code == 1);
+  CHECK(failed.out.find("no such layer") != std::string::npos);
+  CHECK(failed.err.find("det: the test ended with state ERROR") != std::string::npos);
+}
+
+TEST_CASE("--local runs only tests, and only of trial classes") {
+  FakeMaster master;
+  const Project project(kGood);
+  const auto alone = master.det({"experiment", "create", "const.yaml", ".", "--local"}, project.dir);
+  CHECK(alone.status.code == 2);
+  CHECK(alone.err == "det: --local runs only tests: say --local --test\n");
+  const auto command = master.det({"experiment", "create", "const.yaml", ".", "--local", "--test"}, project.dir);
+  CHECK(command.status.code == 2);
+  CHECK(command.err.find("runs a trial class") != std::string::npos);
+  CHECK(master.det({"experiment", "create", "const.yaml", ".", "-t", "-f"}, project.dir).status.code == 2);
+  CHECK(master.world.created.empty());
+}
+
 }  // namespace det::cli::test

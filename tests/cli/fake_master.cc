@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/digest.h"
+#include "base/secret.h"
+
 namespace det::cli::test {
 namespace {
 
@@ -82,6 +85,7 @@ struct Experiments : v1::ExperimentService::Service {
     world.created.push_back(create);
     world.archives.push_back(archive);
     if (!world.refuse_create.ok()) return world.refuse_create;
+    world.contexts[sha256_hex(archive)] = archive;
     if (world.uploads_lost-- > 0) return {grpc::StatusCode::UNAVAILABLE, "the answer was lost"};
     response->mutable_experiment()->set_id(1);
     response->add_warnings("be careful");
@@ -115,10 +119,21 @@ struct Experiments : v1::ExperimentService::Service {
     page(world.checkpoints, *request, response->mutable_checkpoints(), response->mutable_pagination());
     return Status::OK;
   }
-  Status GetModelDef(ServerContext* context, const v1::GetModelDefRequest*,
+  Status PatchExperiment(ServerContext* context, const v1::PatchExperimentRequest* request,
+                         v1::PatchExperimentResponse*) override {
+    NEEDS_TOKEN(context);
+    world.patches.push_back(request->experiment());
+    return Status::OK;
+  }
+  Status ArchiveExperiment(ServerContext* context, const v1::ExperimentActionRequest* request,
+                           v1::ExperimentActionResponse*) override {
+    return act("archive", context, request);
+  }
+  Status GetModelDef(ServerContext* context, const v1::GetModelDefRequest* request,
                      v1::GetModelDefResponse* response) override {
     NEEDS_TOKEN(context);
-    response->set_b64_tgz("aGVsbG8=");
+    const auto found = world.model_defs.find(request->experiment_id());
+    response->set_b64_tgz(found == world.model_defs.end() ? "aGVsbG8=" : to_base64(found->second));
     return Status::OK;
   }
   Status act(const char* word, ServerContext* context, const v1::ExperimentActionRequest* request) {
@@ -139,6 +154,34 @@ struct Experiments : v1::ExperimentService::Service {
     return act("cancel", c, r);
   }
   Status KillExperiment(ServerContext* c, const Request* r, Response*) override { return act("kill", c, r); }
+  World& world;
+};
+
+struct Contexts : v1::ContextService::Service {
+  explicit Contexts(World& w) : world(w) {}
+  Status CreateFromContext(ServerContext* context, const v1::CreateFromContextRequest* request,
+                           v1::CreateFromContextResponse* response) override {
+    NEEDS_TOKEN(context);
+    world.by_digest.push_back(*request);
+    if (!world.contexts.contains(request->digest()) && !world.contexts.contains(request->base())) {
+      response->set_unknown(true);
+      return Status::OK;
+    }
+    if (!world.refuse_create.ok()) return world.refuse_create;
+    response->mutable_created()->mutable_experiment()->set_id(2);
+    return Status::OK;
+  }
+  World& world;
+};
+
+struct Diagnoses : v1::DiagnosisService::Service {
+  explicit Diagnoses(World& w) : world(w) {}
+  Status GetDiagnosis(ServerContext* context, const v1::GetDiagnosisRequest*,
+                      v1::GetDiagnosisResponse* response) override {
+    NEEDS_TOKEN(context);
+    *response = world.diagnosis;
+    return Status::OK;
+  }
   World& world;
 };
 
@@ -222,6 +265,12 @@ struct Trials : v1::TrialService::Service {
     page(world.checkpoints, *request, response->mutable_checkpoints(), response->mutable_pagination());
     return Status::OK;
   }
+  Status GetMetricSeries(ServerContext* context, const v1::GetMetricSeriesRequest*,
+                         v1::GetMetricSeriesResponse* response) override {
+    NEEDS_TOKEN(context);
+    for (const v1::MetricSeries& each : world.series) *response->add_series() = each;
+    return Status::OK;
+  }
   Status KillTrial(ServerContext* context, const v1::KillTrialRequest* request,
                    v1::KillTrialResponse*) override {
     NEEDS_TOKEN(context);
@@ -287,7 +336,9 @@ struct FakeMaster::Services {
         logs(world),
         checkpoints(world),
         templates(world),
-        policies(world) {}
+        policies(world),
+        contexts(world),
+        diagnoses(world) {}
   Auth auth;
   Cluster cluster;
   Experiments experiments;
@@ -296,6 +347,8 @@ struct FakeMaster::Services {
   Checkpoints checkpoints;
   Templates templates;
   Policies policies;
+  Contexts contexts;
+  Diagnoses diagnoses;
 };
 
 FakeMaster::FakeMaster()
@@ -304,7 +357,8 @@ FakeMaster::FakeMaster()
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
-           &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies})
+           &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies, &services_->contexts,
+           &services_->diagnoses})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);
@@ -313,14 +367,18 @@ FakeMaster::FakeMaster()
 FakeMaster::~FakeMaster() { server_->Shutdown(); }
 
 ProcessResult FakeMaster::det(std::vector<std::string> arguments, const std::string& cwd,
-                              const std::string& token, const std::string& input) const {
+                              const std::string& token, const std::string& input,
+                              const std::vector<std::string>& environment) const {
   arguments.insert(arguments.begin(), DET_BUILD_DIR "/bin/det");
   ProcessOptions options;
   options.argv = std::move(arguments);
   options.cwd = cwd.empty() ? home_.path() : cwd;
-  options.env = environment_with({"DET_MASTER=" + url(), "XDG_CONFIG_HOME=" + config_home(),
-                                  "DETERMINED_MASTER", "DET_MASTER_ADDR", "DET_USER", "DET_PASS",
-                                  token.empty() ? "DET_USER_TOKEN" : "DET_USER_TOKEN=" + token});
+  std::vector<std::string> changes{"DET_MASTER=" + url(), "XDG_CONFIG_HOME=" + config_home(),
+                                   "XDG_CACHE_HOME=" + home_.path() + "/cache", "DETERMINED_MASTER",
+                                   "DET_MASTER_ADDR", "DET_USER", "DET_PASS",
+                                   token.empty() ? "DET_USER_TOKEN" : "DET_USER_TOKEN=" + token};
+  changes.insert(changes.end(), environment.begin(), environment.end());
+  options.env = environment_with(changes);
   auto result = run_process(options, {.timeout = std::chrono::seconds(30)}, input);
   INFO((result ? "" : result.error().message));
   REQUIRE(result);

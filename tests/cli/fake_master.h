@@ -15,6 +15,8 @@
 #include "det/v1/auth.grpc.pb.h"
 #include "det/v1/checkpoint.grpc.pb.h"
 #include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/context.grpc.pb.h"
+#include "det/v1/diagnosis.grpc.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"
 #include "det/v1/policy.grpc.pb.h"
@@ -42,6 +44,12 @@ struct World {
   std::vector<std::string> archives;                 ///< likewise
   std::vector<v1::TrialLogsRequest> log_requests;
   std::vector<std::string> actions;  ///< "pause 1"
+  std::vector<v1::PatchExperiment> patches;
+  std::map<std::string, std::string> contexts;  ///< digest → archive, of those that were sent whole
+  std::vector<v1::CreateFromContextRequest> by_digest;
+  std::map<int, std::string> model_defs;  ///< experiment → tar.gz; else "hello"
+  v1::GetDiagnosisResponse diagnosis;
+  std::vector<v1::MetricSeries> series;
 };
 
 /// The user is "admin" with password "secret password"; every call but Login and GetMaster wants the token.
@@ -54,7 +62,8 @@ class FakeMaster {
 
   /// Runs the real det program against this master, as a user who has logged in unless `token` is "".
   ProcessResult det(std::vector<std::string> arguments, const std::string& cwd = "",
-                    const std::string& token = "token-of-admin", const std::string& input = "") const;
+                    const std::string& token = "token-of-admin", const std::string& input = "",
+                    const std::vector<std::string>& environment = {}) const;
   /// Where det keeps its logins.
   std::string config_home() const { return home_.path() + "/config"; }
 

@@ -1,0 +1,43 @@
+#include "cli/config_file.h"
+
+#include <cstdlib>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "base/yaml.h"
+
+namespace det::cli {
+
+Result<ConfigFile> read_config_file(const std::string& path) {
+  ConfigFile config;
+  if (path.empty() || !path_exists(path)) return config;
+  TRY_ASSIGN(const std::string text, read_file(path, 64 << 10));
+  TRY_ASSIGN(const YamlNode root, parse_yaml(text, path));
+  if (root.is_null()) return config;
+  std::vector<Problem> problems;
+  const auto wrong = [&](const char* code, const std::string& key, const YamlEntry& at, const std::string& why) {
+    problems.push_back({code, key, why, path, at.line, at.column});
+  };
+  if (!root.is_map()) return fail(Code::kInvalidArgument, path + ": must be a map such as `master: localhost:8080`");
+  for (const YamlEntry& entry : root.entries) {
+    if (entry.key != "master" && entry.key != "user") {
+      wrong("E-CFG-UNKNOWN", entry.key, entry, "unknown setting" + did_you_mean(entry.key, {"master", "user"}));
+    } else if (entry.value.kind != YamlNode::Kind::kString) {
+      wrong("E-CFG-TYPE", entry.key, entry, "must be a string");
+    } else {
+      (entry.key == "master" ? config.master : config.user) = entry.value.text;
+    }
+  }
+  if (!problems.empty()) return fail(std::move(problems));
+  return config;
+}
+
+std::string config_directory() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  if (config != nullptr && *config != '\0') return std::string(config) + "/determined";
+  if (home != nullptr && *home != '\0') return std::string(home) + "/.config/determined";
+  return "";
+}
+
+}  // namespace det::cli

@@ -1,0 +1,101 @@
+// Owns what is offered at the cursor, and the three scripts that ask for it.
+#include <catch2/catch.hpp>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "fake_master.h"
+
+namespace det::cli::test {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// What `det completion bash -- WORDS` offers, joined by blanks.
+std::string offered(const FakeMaster& master, const std::vector<std::string>& words) {
+  std::vector<std::string> arguments{"completion", "bash", "--"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  const auto done = master.det(arguments);
+  INFO(done.err);
+  CHECK(done.status.code == 0);
+  CHECK(done.err.empty());
+  return join(split(std::string(trim(done.out)), '\n'), " ");
+}
+
+v1::Experiment experiment(int id, const std::string& name) {
+  v1::Experiment made;
+  made.set_id(id);
+  made.set_name(name);
+  made.add_trial_ids(id * 10);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("commands, verbs and flags are completed, past flags and their values") {
+  FakeMaster master;
+  CHECK(offered(master, {"expe"}) == "experiment");
+  CHECK(offered(master, {"-m", master.url(), "experiment", "cr"}) == "create");
+  CHECK(offered(master, {"-m", "host", ":", "1", "experiment", "cr"}) == "create");
+  CHECK(offered(master, {"e", "create", "--fol"}) == "--follow-first-trial");
+  CHECK(offered(master, {"e", "label", ""}) == "add remove help");
+  CHECK(offered(master, {"e", "download-model-def", "--top"}) == "");
+  CHECK(offered(master, {"completion", "z"}) == "zsh");
+  CHECK(offered(master, {"e", "list", "--pages", ""}) == "1 all");
+  CHECK(offered(master, {"--us"}) == "--user");
+  CHECK(has(offered(master, {""}), "experiment"));
+}
+
+TEST_CASE("ids and names come from the master") {
+  FakeMaster master;
+  master.world.experiments[7] = experiment(7, "mnist");
+  master.world.experiments[71] = experiment(71, "cifar");
+  v1::Agent agent;
+  agent.set_id("a1");
+  (*agent.mutable_slots())["0"].set_id("0");
+  master.world.agents.push_back(agent);
+  master.world.templates["with space$(x)"] = "{}";
+  CHECK(offered(master, {"e", "pause", ""}) == "7 71");
+  CHECK(offered(master, {"e", "describe", "7", "71"}) == "71");
+  CHECK(offered(master, {"e", "pause", "7", ""}) == "");
+  CHECK(offered(master, {"trial", "logs", "-f", ""}) == "70 710");
+  CHECK(offered(master, {"slot", "disable", ""}) == "a1");
+  CHECK(offered(master, {"slot", "disable", "a1", ""}) == "0");
+  CHECK(offered(master, {"e", "create", "--template", ""}) == "with\\ space\\$\\(x\\)");
+  const auto zsh = master.det({"completion", "zsh", "--", "e", "pause", "71"});
+  CHECK(zsh.out == "71:cifar, UNSPECIFIED\n");
+  CHECK(master.det({"completion", "fish", "--", "e", "pause", "71"}).out == "71\tcifar, UNSPECIFIED\n");
+}
+
+TEST_CASE("a master that is away, or a user who has not logged in, is silence") {
+  FakeMaster master;
+  for (const auto& done : {master.det({"completion", "bash", "--", "-m", "127.0.0.1:1", "e", "pause", ""}),
+                           master.det({"completion", "bash", "--", "e", "pause", ""}, "", "")}) {
+    CHECK(done.status.code == 0);
+    CHECK(done.out.empty());
+    CHECK(done.err.empty());
+  }
+}
+
+TEST_CASE("the script of bash asks the program that was typed, and lets no shell expand what it says") {
+  FakeMaster master;
+  master.world.templates["$(touch expanded)"] = "{}";
+  const std::string script = master.det({"completion", "bash"}).out;
+  const auto complete = [&](const std::string& words) {
+    const std::string line = script + "\nCOMP_WORDS=(" DET_BUILD_DIR "/bin/det " + words +
+                             ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_det\necho \"${COMPREPLY[@]}\"";
+    ProcessOptions options;
+    options.argv = {"bash", "-c", line};
+    options.env = environment_with({"DET_MASTER=" + master.url(), "DET_USER_TOKEN=token-of-admin"});
+    const auto done = run_process(options);
+    REQUIRE(done);
+    INFO(done->err);
+    CHECK(done->ok());
+    return std::string(trim(done->out));
+  };
+  CHECK(complete("e cre") == "create");
+  CHECK(complete("template describe ''") == "\\$\\(touch\\ expanded\\)");
+  CHECK(has(master.det({"completion", "zsh"}).out, "compdef _det det"));
+  CHECK(has(master.det({"completion", "fish"}).out, "complete -c det"));
+}
+
+}  // namespace det::cli::test

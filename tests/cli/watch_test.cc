@@ -1,0 +1,73 @@
+// Owns watching an experiment: the stream of events, the drawing of series, what is printed where there is no terminal.
+#include <catch2/catch.hpp>
+
+#include "cli/event_stream.h"
+#include "cli/sparkline.h"
+#include "fake_master.h"
+
+namespace det::cli::test {
+
+TEST_CASE("a series is drawn in eighths between its least and greatest value") {
+  CHECK(sparkline({}, 10).empty());
+  CHECK(sparkline({1, 2, 3, 4, 5, 6, 7, 8}, 8) == "▁▂▃▄▅▆▇█");
+  CHECK(sparkline({8, 1}, 8) == "█▁");
+  CHECK(sparkline({5, 5, 5}, 8) == "▅▅▅");
+  CHECK(sparkline({1, 1, 8, 8}, 2) == "▁█");
+  CHECK(sparkline({1, NAN, 8, INFINITY}, 4) == "▁ █ ");
+  CHECK(sparkline({1, 2, 3}, 0).empty());
+}
+
+TEST_CASE("events are read from chunks wherever they are cut") {
+  const std::string body = "retry: 2000\n\nid: 1\nevent: trial\ndata: {\"experimentId\":3,\"trialId\":5}\n\n: heartbeat\n\nid: 2\nevent: reset\ndata: {}\n\n";
+  std::string answer = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (std::size_t at = 0; at < body.size(); at += 20) {
+    const std::string part = body.substr(at, 20);
+    char size[16];
+    std::snprintf(size, sizeof size, "%zx\r\n", part.size());
+    answer += size + part + "\r\n";
+  }
+  for (std::size_t step : {std::size_t{1}, std::size_t{7}, answer.size()}) {
+    EventParser parser;
+    std::vector<ChangeEvent> all;
+    for (std::size_t at = 0; at < answer.size(); at += step) {
+      const auto events = parser.take(std::string_view(answer).substr(at, step));
+      REQUIRE(events);
+      all.insert(all.end(), events->begin(), events->end());
+    }
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].kind == "trial");
+    CHECK(all[0].experiment == 3);
+    CHECK(all[1].kind == "reset");
+  }
+}
+
+TEST_CASE("an answer that is no stream of events is a failure") {
+  for (const char* answer : {"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\n\r\n{}",
+                             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>"}) {
+    EventParser parser;
+    const auto events = parser.take(answer);
+    REQUIRE(!events);
+    CHECK(events.error().code == Code::kUnavailable);
+  }
+  EventParser endless;
+  CHECK(!endless.take(std::string(100'000, 'x')));
+}
+
+TEST_CASE("where there is no terminal a watched experiment is a line for each change; its end is the exit code") {
+  FakeMaster master;
+  v1::Experiment& experiment = master.world.experiments[3];
+  experiment.set_id(3);
+  experiment.set_name("mnist");
+  experiment.set_state(v1::STATE_COMPLETED);
+  experiment.set_num_trials(1);
+  experiment.mutable_progress()->set_value(1);
+  master.world.trials.emplace_back().set_id(30);
+  const auto done = master.det({"experiment", "watch", "3"});
+  CHECK(done.out == "Experiment 3 mnist: COMPLETED, 1 trial, 100%\n");
+  CHECK(done.status.code == 0);
+  experiment.set_state(v1::STATE_ERROR);
+  CHECK(master.det({"e", "watch", "3"}).status.code == 1);
+  CHECK(master.det({"e", "watch", "4"}).status.code == 1);
+}
+
+}  // namespace det::cli::test
