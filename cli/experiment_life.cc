@@ -89,7 +89,7 @@ Action declare_gc_policy(CLI::App& app) {
   app.add_option("--save-experiment-best", *best, "How many of the best of all trials.")->required();
   app.add_option("--save-trial-best", *trial_best, "How many of the best of each trial.")->required();
   app.add_option("--save-trial-latest", *latest, "How many of the latest of each trial.")->required();
-  app.add_flag_callback("--yes", [] {}, "Accepted; this command removes nothing and does not ask.");
+  app.add_flag_callback("--yes", [] {}, "Accepted; this command does not ask.");
   return [=](Session& session) -> Result<int> {
     v1::PatchExperiment change;
     change.set_id(*id);
