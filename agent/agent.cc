@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/secret.h"
+#include "storage/work.h"
 
 namespace det::agent {
 namespace {
@@ -179,6 +180,8 @@ void Agent::obey(const v1::AgentCommand& command) {
       return feed(Kill{AllocationId(command.kill().allocation_id())});
     case v1::AgentCommand::kForget:
       return feed(Forget{AllocationId(command.forget().allocation_id())});
+    case v1::AgentCommand::kStorageWork:
+      return work(command.storage_work());
     case v1::AgentCommand::kHeartbeat:
     case v1::AgentCommand::COMMAND_NOT_SET:
       return;
@@ -190,6 +193,36 @@ void Agent::start(const v1::StartAllocation& command) {
   if (auto dir = data_.allocation(id); !dir) return log::error(dir.error().message);
   auto order = std::make_shared<Order>(Order{command, cluster_id_, grace_});
   feed(Start{id, std::move(order)});
+}
+
+void Agent::work(const v1::StorageWork& command) {
+  storage::Work work{.root = command.root(),
+                     .remove = {command.remove().begin(), command.remove().end()},
+                     .list = command.list()};
+  storage_jobs_[command.number()] = std::jthread([work = std::move(work), number = command.number(), events = events_] {
+    const storage::Done done = storage::perform(work);
+    v1::StorageDone answer;
+    answer.set_number(number);
+    answer.mutable_removed()->Assign(done.removed.begin(), done.removed.end());
+    answer.mutable_absent()->Assign(done.absent.begin(), done.absent.end());
+    for (const storage::Found& one : done.found) {
+      v1::StoredCheckpoint* found = answer.add_found();
+      found->set_name(one.name);
+      found->set_cluster_id(one.owner.cluster);
+      found->set_trial_id(one.owner.trial.value);
+      found->set_run(one.owner.run);
+    }
+    answer.set_error(done.error);
+    events->push(std::move(answer));
+  });
+}
+
+void Agent::take(const v1::StorageDone& done) {
+  if (!done.removed().empty()) log::info("checkpoints removed for the master", {{"count", done.removed_size()}});
+  v1::AgentMessage message;
+  *message.mutable_storage_done() = done;
+  link_.send(std::move(message));
+  storage_jobs_.erase(done.number());
 }
 
 v1::Hello Agent::hello() const {

@@ -38,7 +38,7 @@ class Agent {
   struct Removed {
     AllocationId id;
   };
-  using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed>;
+  using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone>;
   using Events = Queue<Event>;
 
   Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
@@ -52,8 +52,10 @@ class Agent {
   void take(const LinkEvent& event);
   void take(const ProcessEnded& event);
   void take(const Removed& event) { jobs_.erase(event.id); }
+  void take(const v1::StorageDone& done);
   void obey(const v1::AgentCommand& command);
   void start(const v1::StartAllocation& command);
+  void work(const v1::StorageWork& command);
   v1::Hello hello() const;
 
   void perform(const Prepare& effect);
@@ -83,6 +85,7 @@ class Agent {
   Duration grace_ = std::chrono::seconds(15);
   std::optional<MonoTime> leave_at_;  ///< set by Finish: when we go even without the stream's orderly end
   std::map<AllocationId, std::jthread> jobs_;
+  std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by the number of the master's order
 };
 
 }  // namespace det::agent

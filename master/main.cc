@@ -169,7 +169,10 @@ class Master {
         downloads_(kDownloads, 64),
         json_(2),
         chores_(1, 16, [this] { look_after_database(); }),
-        context_{settings_, loop_, hub_, pool_, bulk_, metrics_, workers_, passwords_, edge_, downloads_},
+        collector_(pool, {.cluster_id = settings_.cluster_id}, hands()),
+        context_{.settings = settings_, .loop = loop_, .hub = hub_, .pool = pool_, .bulk = bulk_, .metrics = metrics_,
+                 .workers = workers_, .passwords = passwords_, .edge = edge_, .downloads = downloads_,
+                 .collector = &collector_},
         server_(context_) {}
 
   void start() {
@@ -193,6 +196,7 @@ class Master {
     chores_.stop();
     site_->close();
     server_.stop(kStopGrace);
+    collector_.stop();
     json_.stop();
     workers_.stop();
     passwords_.stop();
@@ -216,6 +220,15 @@ class Master {
     }
   }
 
+  /// For the collector, which is there before the server is.
+  gc::Hands hands() {
+    return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
+              if (!serving_) return fail(Code::kUnavailable, "the master is starting");
+              return server_.hands().ask(agent, work);
+            },
+            .connected = [this] { return serving_ ? server_.hands().connected() : std::vector<AgentId>(); }};
+  }
+
   void look_after_database() {
     if (!database_.own) return;
     if (auto up = database_.own->keep_up(); !up)
@@ -235,6 +248,7 @@ class Master {
   db::BulkWriter bulk_;
   db::MetricCache metrics_;
   loop::Workers edge_, workers_, passwords_, downloads_, json_, chores_;
+  gc::Collector collector_;
   api::Context context_;
   api::Server server_;
 };

@@ -190,6 +190,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.AllocationService/PostAllocationProxyAddress", allocation()},
     {"/det.v1.AllocationService/AllocationReady", allocation()},
     {"/det.v1.HarnessService/Session", allocation()},
+    {"/det.v1.HarnessService/FallBack", allocation()},
     {"/det.v1.AgentService/Link", agent()},
     {"/det.v1.AgentService/GetContext", agent()},
     {"/det.v1.AgentService/ShipLogs", agent()},

@@ -86,6 +86,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     status_ = status;
     if (session_ != 0) {
       service_.links_.erase(session_);
+      service_.give_up(session_);
       if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
       context_.loop.submit(core::AgentDisconnected{agent_, session_});
       publish();
@@ -120,6 +121,9 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
       }
       case v1::AgentMessage::kUpdate:
         update(incoming_.update());
+        break;
+      case v1::AgentMessage::kStorageDone:
+        service_.answer(session_, incoming_.storage_done());
         break;
       case v1::AgentMessage::MESSAGE_NOT_SET:
         break;  // of a newer agent
@@ -262,8 +266,7 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
-    grpc::CallbackServerContext* call) {
+grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(grpc::CallbackServerContext* call) {
   auto caller = authorize("/det.v1.AgentService/Link", read_credentials(*call), context_.pool);
   if (!caller) return new Refused(caller.error());
   auto link = std::make_shared<AgentLink>(*this, std::move(caller->credentials));
@@ -338,6 +341,69 @@ void AgentService::forget(core::AllocationForgotten command) {
   v1::AgentCommand message;
   message.mutable_forget()->set_allocation_id(command.allocation.value);
   send(command.agent, command.session, std::move(message));
+}
+
+std::pair<std::uint64_t, std::shared_ptr<AgentLink>> AgentService::link_of(const AgentId& agent) const {
+  for (const auto& [session, weak] : links_) {
+    auto link = weak.lock();
+    if (link && link->agent() == agent) return {session, std::move(link)};
+  }
+  return {};
+}
+
+Result<storage::Done> AgentService::ask(const AgentId& agent, const storage::Work& work) {
+  constexpr auto kPatience = std::chrono::seconds(60);
+  const auto answer = std::make_shared<std::promise<Result<storage::Done>>>();
+  auto done = answer->get_future();
+  const bool posted = context_.edge.post([this, agent, work, answer] {
+    const auto [session, link] = link_of(agent);
+    if (!link) return answer->set_value(fail(Code::kUnavailable, "it is not connected"));
+    const std::int64_t number = next_work_++;
+    asked_[number] = {session, answer};
+    v1::AgentCommand command;
+    v1::StorageWork* order = command.mutable_storage_work();
+    order->set_number(number);
+    order->set_root(work.root);
+    order->mutable_remove()->Assign(work.remove.begin(), work.remove.end());
+    order->set_list(work.list);
+    link->send(std::move(command));
+  });
+  if (!posted) return fail(Code::kUnavailable, "the master is shutting down");
+  if (done.wait_for(kPatience) == std::future_status::ready) return done.get();
+  return fail(Code::kDeadlineExceeded, "it did not answer in a minute");
+}
+
+void AgentService::answer(std::uint64_t session, const v1::StorageDone& done) {
+  const auto waiting = asked_.find(done.number());
+  if (waiting == asked_.end() || waiting->second.first != session) return;
+  storage::Done out{.removed = {done.removed().begin(), done.removed().end()},
+                    .absent = {done.absent().begin(), done.absent().end()},
+                    .found = {},
+                    .error = done.error()};
+  for (const v1::StoredCheckpoint& one : done.found())
+    out.found.push_back({one.name(), {one.cluster_id(), TrialId(one.trial_id()), one.run()}});
+  waiting->second.second->set_value(std::move(out));
+  asked_.erase(waiting);
+}
+
+void AgentService::give_up(std::uint64_t session) {
+  for (auto& [number, waiting] : asked_) {
+    if (waiting.first == session) waiting.second->set_value(fail(Code::kUnavailable, "it has left"));
+  }
+  std::erase_if(asked_, [&](const auto& one) { return one.second.first == session; });
+}
+
+std::vector<AgentId> AgentService::connected() {
+  const auto agents = std::make_shared<std::promise<std::vector<AgentId>>>();
+  auto list = agents->get_future();
+  const bool posted = context_.edge.post([this, agents] {
+    std::vector<AgentId> found;
+    for (const auto& [session, weak] : links_)
+      if (const auto link = weak.lock()) found.push_back(link->agent());
+    agents->set_value(std::move(found));
+  });
+  if (!posted || list.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return {};
+  return list.get();
 }
 
 void AgentService::tick() {

@@ -1,11 +1,14 @@
 // Owns AgentService: one stream per agent, its heartbeats, the commands down; contexts and logs beside it.
 #pragma once
 
+#include <future>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "det/v1/agent.grpc.pb.h"
 #include "master/api/unary.h"
+#include "storage/work.h"
 
 namespace det::api {
 
@@ -26,6 +29,11 @@ class AgentService final : public v1::AgentService::CallbackService {
   void start(core::StartAllocation command);
   void kill(core::KillAllocation command);
   void forget(core::AllocationForgotten command);
+  /// Work on a storage that the agent reaches. Waits for the answer, a minute at most: not on the edge worker.
+  /// kUnavailable when the agent is not connected, kDeadlineExceeded.
+  Result<storage::Done> ask(const AgentId& agent, const storage::Work& work);
+  /// Not on the edge worker.
+  std::vector<AgentId> connected();
   /// Drops agents that have missed three heartbeats. On the edge worker, several times a second.
   void tick();
   /// Ends all links. On the edge worker.
@@ -38,6 +46,12 @@ class AgentService final : public v1::AgentService::CallbackService {
   // The edge worker's own.
   std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
   std::uint64_t next_session_ = 1;
+  using Answer = std::shared_ptr<std::promise<Result<storage::Done>>>;
+  std::map<std::int64_t, std::pair<std::uint64_t, Answer>> asked_;  ///< by number of the work: whom, and who waits
+  std::int64_t next_work_ = 1;
+  void answer(std::uint64_t session, const v1::StorageDone& done);
+  void give_up(std::uint64_t session);
+  std::pair<std::uint64_t, std::shared_ptr<AgentLink>> link_of(const AgentId& agent) const;
   bool closed_ = false;
 };
 

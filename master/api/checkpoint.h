@@ -38,10 +38,6 @@ class CheckpointService final : public v1::CheckpointService::CallbackService {
   const Context& context_;
 };
 
-/// Removes the directories of the checkpoints below their storage; what is gone stays gone. kFailedPrecondition when the
-/// storage is not there.
-Status remove_checkpoints(const std::string& root, const std::vector<db::CheckpointRow>& rows);
-
 /// Packs the files `paths` below `directory` as tar.gz and gives it to `sink` in pieces of at most 1 MiB;
 /// `sink` says false to stop (kCancelled). No path leaves the directory, links included.
 Status pack_files(const std::string& directory, const std::vector<std::string>& paths,

@@ -17,15 +17,12 @@
 #include "master/api/reporter.h"
 #include "master/api/trial.h"
 #include "master/db/experiment_changes.h"
+#include "master/gc/collector.h"
 
 namespace det::api {
 namespace {
 
 constexpr int kMostAtOnce = 1000;
-
-bool is_uuid(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && text.find_first_not_of("0123456789abcdefABCDEF-") == text.npos;
-}
 
 /// Removes one file below `directory`, through no link and not out of it. One that is gone is removed.
 Status remove_beneath(int directory, const std::string& path) {
@@ -87,19 +84,6 @@ Status remove_files(const Context& context, const Known& known, const IgnoreRule
 
 }  // namespace
 
-Status remove_checkpoints(const std::string& root, const std::vector<db::CheckpointRow>& rows) {
-  const bool any = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.state != "DELETED"; });
-  if (!any) return {};
-  if (root.empty() || !path_exists(root)) {
-    return fail(Code::kFailedPrecondition, "the master cannot reach the checkpoints' storage" +
-                                               (root.empty() ? std::string() : " " + root) + "; mount it here");
-  }
-  for (const db::CheckpointRow& row : rows) {
-    if (row.state != "DELETED" && is_uuid(row.uuid.value)) TRY(remove_tree(root + "/" + row.uuid.value));
-  }
-  return {};
-}
-
 grpc::ServerUnaryReactor* CheckpointService::ReportCheckpoint(grpc::CallbackServerContext* call,
                                                               const v1::ReportCheckpointRequest* request,
                                                               v1::ReportCheckpointResponse*) {
@@ -125,6 +109,36 @@ grpc::ServerUnaryReactor* CheckpointService::ReportCheckpoint(grpc::CallbackServ
     return {};
   };
   return unary(context_, call, request, "/det.v1.CheckpointService/ReportCheckpoint", body);
+}
+
+grpc::ServerUnaryReactor* HarnessService::FallBack(grpc::CallbackServerContext* call,
+                                                   const v1::FallBackRequest* request,
+                                                   v1::FallBackResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    constexpr std::size_t kLongestReason = 1000;
+    TRY_ASSIGN(const Reporter reporter,
+               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
+    const CheckpointId uuid(request->checkpoint_uuid());
+    const auto row = db::get_checkpoint(context_.pool, uuid);
+    if (!row && row.error().code != Code::kNotFound) return tl::unexpected(row.error());
+    if (!row || row->trial != reporter.trial) {
+      return fail(Code::kInvalidArgument, "checkpoint " + uuid.value + " is not one of trial " +
+                                              std::to_string(reporter.trial.value) + "'s own; nothing stands in for it");
+    }
+    TRY_ASSIGN(const auto older, db::older_checkpoint(context_.pool, reporter.trial, uuid));
+    core::ReportDamage input{.trial = reporter.trial,
+                             .run = reporter.run,
+                             .uuid = uuid,
+                             .reason = make_utf8(request->reason().substr(0, kLongestReason)),
+                             .older = std::nullopt};
+    if (older) input.older = {older->uuid, older->steps_completed, older->validation};
+    TRY_ASSIGN(const auto value, context_.loop.ask(std::move(input)));
+    const auto& resume = std::get<core::ResumeFrom>(value);
+    response->set_checkpoint_uuid(resume.checkpoint);
+    response->set_steps_completed(resume.steps_completed);
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.HarnessService/FallBack", body);
 }
 
 grpc::ServerUnaryReactor* CheckpointService::PatchCheckpoints(grpc::CallbackServerContext* call,
@@ -156,11 +170,17 @@ grpc::ServerUnaryReactor* CheckpointService::DeleteCheckpoints(grpc::CallbackSer
                                                                v1::DeleteCheckpointsResponse*) {
   auto body = [this, request](const Caller&) -> Status {
     TRY_ASSIGN(const auto all, find_all(context_, request->checkpoint_uuids()));
+    TRY_ASSIGN(const auto starts, db::start_checkpoints(context_.pool));
+    std::vector<CheckpointId> uuids;
     for (const Known& known : all) {
-      TRY(remove_checkpoints(known.root, {known.row}));
-      TRY(db::set_checkpoint_files(context_.pool, {known.row.uuid, "{}", "DELETED"}));
+      if (starts.contains(known.row.uuid)) {
+        return fail(Code::kFailedPrecondition, "checkpoint " + known.row.uuid.value +
+                                                   " is where the trials of an experiment start that has not ended");
+      }
+      uuids.push_back(known.row.uuid);
     }
-    return {};
+    TRY_ASSIGN(const auto marked, db::mark_for_removal(context_.pool, uuids));
+    return context_.collector->remove(marked);
   };
   return unary(context_, call, request, "/det.v1.CheckpointService/DeleteCheckpoints", body, &context_.downloads);
 }

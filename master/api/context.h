@@ -12,6 +12,7 @@
 #include "master/db/bulk.h"
 #include "master/db/metric_cache.h"
 #include "master/db/pool.h"
+#include "master/gc/collector.h"
 #include "master/loop/hub.h"
 #include "master/loop/loop.h"
 #include "master/loop/workers.h"
@@ -49,6 +50,7 @@ struct Context {
   loop::Workers& edge;       ///< one thread: state of agent links, harness sessions and followers
   loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();  ///< ticked by the server
+  gc::Collector* collector = nullptr;  ///< never null where calls are served
 };
 
 }  // namespace det::api

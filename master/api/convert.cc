@@ -306,7 +306,9 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   out->set_trial_seed(start.trial.seed);
   out->set_hparams(start.trial.hparams);
   out->set_experiment_config(dump_json(start.config->resolved));
-  out->set_latest_checkpoint(start.trial.latest_checkpoint);
+  // One that has no checkpoint of its own yet starts from the one that its configuration names.
+  out->set_latest_checkpoint(start.trial.latest_checkpoint.empty() ? start.config->searcher.source_checkpoint_uuid
+                                                                   : start.trial.latest_checkpoint);
   out->set_steps_completed(start.trial.latest_steps);
   out->set_context_digest(start.model_definition);
   out->set_token(token);

@@ -128,6 +128,7 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   if (patch.has_checkpoint_storage()) {
     TRY_ASSIGN(const std::string after, with_gc_policy(row.config, patch.checkpoint_storage()));
     TRY(db::replace_config(context_.pool, id, row.config, after));
+    context_.collector->look_at(id);
   }
   TRY(db::patch_experiment(context_.pool, id, words));
   context_.hub.publish({.kind = loop::Change::Kind::kExperiment,
@@ -175,8 +176,7 @@ Status ExperimentService::remove(ExperimentId id) const {
   }
   // From here on nobody can take it up again.
   TRY(context_.loop.ask(core::BarExperiment{.experiment = id}));
-  TRY_ASSIGN(const auto checkpoints, db::list_checkpoints(context_.pool, {.experiment = id}));
-  TRY(remove_checkpoints(storage_root(row.config), checkpoints.rows));
+  TRY(context_.collector->remove_all(id));
   return db::delete_experiment(context_.pool, id);
 }
 

@@ -19,6 +19,10 @@ class HarnessService final : public v1::HarnessService::CallbackService {
   grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* Session(
       grpc::CallbackServerContext* call) override;
 
+  // checkpoint_changes.cc
+  grpc::ServerUnaryReactor* FallBack(grpc::CallbackServerContext* call, const v1::FallBackRequest* request,
+                                     v1::FallBackResponse* response) override;
+
   /// Tells the allocation's process, if it is connected. Any thread.
   void preempt(const AllocationId& id);
   /// Retries what found the bulk writer full. On the edge worker, several times a second.

@@ -184,7 +184,15 @@ void Server::send(core::Send send) {
       std::move(send));
 }
 
-void Server::changed(const loop::Change& change) { parts_->context.hub.publish(change); }
+void Server::changed(const loop::Change& change) {
+  parts_->context.collector->changed(change);
+  parts_->context.hub.publish(change);
+}
+
+gc::Hands Server::hands() {
+  return {.ask = [agents = &parts_->agent](const AgentId& id, const storage::Work& work) { return agents->ask(id, work); },
+          .connected = [agents = &parts_->agent] { return agents->connected(); }};
+}
 
 void Server::tick() {
   parts_->agent.tick();

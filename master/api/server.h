@@ -28,6 +28,8 @@ class Server {
   void changed(const loop::Change& change);
   /// On the edge worker, several times a second.
   void tick();
+  /// For the collector: agents work on storages that the master does not reach. Any thread that may wait.
+  gc::Hands hands();
   /// Grows whenever somebody's rights may have become less. Any thread.
   std::uint64_t rights_generation() const;
   /// Ends the streams, lets running calls finish for at most `grace`, then cuts them.

@@ -43,13 +43,15 @@ struct InsertCheckpoint {
   std::string metadata;
   WallTime reported;
 };
+/// Its files are not what was saved: nothing goes on from it any more.
+struct MarkDamaged { CheckpointId uuid; TrialId trial; };
 /// A new run starts at `beyond` steps: rows of earlier runs with more steps become archived (never shown, kept).
 struct ArchiveMetrics { TrialId trial; std::int64_t beyond = 0; };
 /// A line the master adds to a task's log.
 struct AppendTaskLog { TaskId task; AllocationId allocation; std::string level; std::string text; WallTime time; };
 
 using Write = std::variant<PutExperiment, PutTrial, PutAllocation, PutAgentSettings, AppendSearcherEvent, PutSearcherSnapshot,
-                           InsertValidation, InsertCheckpoint, ArchiveMetrics, AppendTaskLog>;
+                           InsertValidation, InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog>;
 
 // ---- sends (released when the writes of the same step are durable) -------------------------------------------------
 
@@ -79,7 +81,8 @@ struct Done {};
 struct ExperimentCreated { ExperimentId experiment; bool repeated = false; };
 struct AgentAccepted {};
 struct Attached { bool preempt = false; };
-using ReplyValue = std::variant<Done, ExperimentCreated, AgentAccepted, Attached>;
+struct ResumeFrom { std::string checkpoint; std::int64_t steps_completed = 0; };  ///< "" is nothing
+using ReplyValue = std::variant<Done, ExperimentCreated, AgentAccepted, Attached, ResumeFrom>;
 struct Reply { ReplyTo to = 0; Result<ReplyValue> value; };
 
 struct Effects {

@@ -173,6 +173,7 @@ struct Core::Impl {
   void handle(const HarnessAttached& input);
   void handle(const ReportValidation& input);
   void handle(const ReportCheckpoint& input);
+  void handle(const ReportDamage& input);
   void handle(const ReportProgress& input);
   void handle(const ReportInvalidHp& input);
   void handle(const AcknowledgePreemption& input);

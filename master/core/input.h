@@ -161,6 +161,22 @@ struct ReportCheckpoint {
   std::string metadata;   ///< JSON object
   WallTime reported;
 };
+/// The run cannot start from the trial's newest checkpoint `uuid`, because of damage. Its trial goes on from `older`, or
+/// from nothing, and what was reported beyond that has not happened. Replies ResumeFrom; a repeat is told where the trial
+/// stands since. kFailedPrecondition once the run has trained.
+struct ReportDamage {
+  struct Older {
+    CheckpointId uuid;
+    std::int64_t steps_completed = 0;
+    std::int64_t validation = -1;  ///< the newest validation at or before these steps
+  };
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+  CheckpointId uuid;
+  std::string reason;
+  std::optional<Older> older;
+};
 /// Training's advance. Highest wins.
 struct ReportProgress {
   ReplyTo reply = 0;
@@ -203,7 +219,7 @@ struct Tick {};
 using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, BarExperiment, UpdateJob,
                            SetService, AgentConnected,
                            AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
-                           ReportCheckpoint, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
+                           ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
                            HarnessAlive, EndTrial, Tick>;
 
 }  // namespace det::core

@@ -116,6 +116,32 @@ void Core::Impl::handle(const ReportCheckpoint& input) {
   trial.checkpoint_validation = std::min(trial.last_validation, trial.latest_steps);
 }
 
+void Core::Impl::handle(const ReportDamage& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Trial& trial = **fenced;
+  if (input.uuid.value != trial.latest_checkpoint)
+    return reply(input.reply, ResumeFrom{trial.latest_checkpoint, trial.latest_steps});
+  if (trial.steps_completed > trial.latest_steps || trial.last_validation > trial.latest_steps) {
+    return reply(input.reply, fail(Code::kFailedPrecondition, "run " + number(input.run) + " of trial " +
+                                                                  number(trial.id.value) +
+                                                                  " has trained already; leave, and start again"));
+  }
+  const ReportDamage::Older older = input.older.value_or(ReportDamage::Older{});
+  log(trial, trial.run,
+      "checkpoint " + input.uuid.value + " (step " + number(trial.latest_steps) + ") cannot be used: " + input.reason +
+          (input.older ? "; going on from checkpoint " + older.uuid.value + " (step " + number(older.steps_completed) + ")"
+                       : "; there is none before it, starting from the beginning"),
+      "WARNING");
+  trial.latest_checkpoint = older.uuid.value;
+  trial.latest_steps = trial.steps_completed = older.steps_completed;
+  trial.last_validation = trial.checkpoint_validation = older.validation;
+  touched_trials.insert(trial.id);
+  inserts.push_back(MarkDamaged{input.uuid, trial.id});
+  inserts.push_back(ArchiveMetrics{trial.id, older.steps_completed});
+  reply(input.reply, ResumeFrom{trial.latest_checkpoint, trial.latest_steps});
+}
+
 void Core::Impl::handle(const ReportProgress& input) {
   auto fenced = fence(input.trial, input.run);
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));

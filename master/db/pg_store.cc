@@ -80,11 +80,10 @@ struct PgStore::Impl {
 
   void run() {
     for (;;) {
-      std::vector<Group> batch = queue.pop_batch(options.batch, std::chrono::hours(1));
+      std::vector<Group> batch = queue.pop_batch(options.batch, options.look);
       if (batch.empty() && queue.closed()) return;
-      if (batch.empty()) continue;
-      const Sequence last = batch.back().number;
-      if (Status status = store(batch); !status) {
+      const Sequence last = batch.empty() ? 0 : batch.back().number;
+      if (Status status = batch.empty() ? keep_place() : store(batch); !status) {
         queue.close();
         while (queue.pop()) {
         }
@@ -92,8 +91,18 @@ struct PgStore::Impl {
         callbacks.failed(status.error());
         return;
       }
-      callbacks.durable(last);
+      if (last != 0) callbacks.durable(last);
     }
+  }
+
+  /// Fails when another master has the place by now; a database that is merely away is waited for.
+  Status keep_place() {
+    if (connection && connection->query("SELECT 1")) return {};
+    connection.reset();
+    std::vector<Group> nothing;
+    const Status status = reconnect(nothing);
+    if (!status && is_retryable(status.error())) return {};
+    return status;
   }
 
   /// The batch whole; when it cannot be, one by one, so that what comes before the culprit is kept.

@@ -171,6 +171,9 @@ Statement statement_for(const core::Write& write) {
           },
           [](const core::InsertValidation& w) { return insert_validation(w); },
           [](const core::InsertCheckpoint& w) { return insert_checkpoint(w); },
+          [](const core::MarkDamaged& w) {
+            return Statement{"UPDATE checkpoints SET state = 'ERROR' WHERE uuid = $1 AND state = 'COMPLETED'", Params(w.uuid)};
+          },
           [](const core::ArchiveMetrics& w) {
             // The system profiler's rows are keyed by the time, not by steps: they happened whatever run follows.
             return Statement{

@@ -83,4 +83,19 @@ Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid) {
   return read_checkpoint(row);
 }
 
+Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId trial, const CheckpointId& uuid) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT c.uuid, c.steps_completed, coalesce((SELECT max(m.steps_completed) FROM metrics m WHERE"
+                        " m.trial_id = c.trial_id AND m.grp = 'validation' AND NOT m.archived"
+                        " AND m.steps_completed <= c.steps_completed), -1) FROM checkpoints c JOIN checkpoints bad ON"
+                        " bad.uuid = $2 WHERE c.trial_id = $1 AND c.uuid <> $2 AND c.state = 'COMPLETED'"
+                        " AND c.steps_completed <= bad.steps_completed ORDER BY c.steps_completed DESC, c.reported DESC"
+                        " LIMIT 1",
+                        trial, uuid));
+  if (rows.empty()) return std::optional<OlderCheckpoint>();
+  OlderCheckpoint older;
+  rows[0].into(older.uuid, older.steps_completed, older.validation);
+  return std::optional(older);
+}
+
 }  // namespace det::db

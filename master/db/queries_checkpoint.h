@@ -41,4 +41,12 @@ Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter&
 /// kNotFound.
 Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid);
 
+/// Where the trial can go on from when not from `uuid`: its newest sound checkpoint that is not newer.
+struct OlderCheckpoint {
+  CheckpointId uuid;
+  std::int64_t steps_completed = 0;
+  std::int64_t validation = -1;  ///< the newest visible validation at or before these steps
+};
+Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId trial, const CheckpointId& uuid);
+
 }  // namespace det::db

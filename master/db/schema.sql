@@ -242,7 +242,7 @@ CREATE TABLE metrics (
 -- At most one row is visible at each step, whichever runs reported it.
 CREATE UNIQUE INDEX metrics_visible ON metrics (trial_id, grp, steps_completed) WHERE NOT archived;
 
--- core.
+-- core; state, resources and deleting after the first row: queries_gc.
 CREATE TABLE checkpoints (
     uuid            text PRIMARY KEY,
     trial_id        bigint NOT NULL REFERENCES trials,
@@ -255,9 +255,11 @@ CREATE TABLE checkpoints (
     resources       json NOT NULL,
     metadata        json NOT NULL,
     size            bigint NOT NULL,
-    reported        timestamptz NOT NULL
+    reported        timestamptz NOT NULL,
+    deleting        boolean NOT NULL DEFAULT false -- its files are to go; then it is DELETED
 );
 CREATE INDEX checkpoints_trial ON checkpoints (trial_id, steps_completed);
+CREATE INDEX checkpoints_deleting ON checkpoints (uuid) WHERE deleting;
 
 -- bulk (lines of processes and agents) and core (lines of the master). Both hold an advisory lock on the task until they
 -- have committed, so that ids of one task become visible in order and a reader may go on from the last id it saw.

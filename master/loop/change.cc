@@ -54,6 +54,11 @@ struct ToChange {
     change.steps_completed = write.steps_completed;
     return change;
   }
+  std::optional<Change> operator()(const core::MarkDamaged& write) const {
+    Change change = of_trial(Change::Kind::kCheckpoint, write.trial);
+    change.name = write.uuid.value;
+    return change;
+  }
   std::optional<Change> operator()(const core::ArchiveMetrics& write) const {
     Change change = of_trial(Change::Kind::kMetrics, write.trial);
     change.steps_completed = write.beyond;

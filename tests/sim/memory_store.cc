@@ -28,6 +28,7 @@ struct Apply {
                              MemoryDisk::Validation{write});
   }
   void operator()(const core::InsertCheckpoint& write) { disk.checkpoints.emplace(write.uuid, write); }
+  void operator()(const core::MarkDamaged& write) { disk.damaged.insert(write.uuid); }
   void operator()(const core::ArchiveMetrics& write) {
     auto from = disk.validations.lower_bound({write.trial, 0, 0});
     for (auto it = from; it != disk.validations.end() && it->second.row.trial == write.trial; ++it) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -30,6 +31,7 @@ struct MemoryDisk {
   std::map<ValidationKey, Validation> validations;
   std::map<CheckpointId, core::InsertCheckpoint> checkpoints;
   std::vector<core::AppendTaskLog> logs;
+  std::set<CheckpointId> damaged;
   std::map<AgentId, core::AgentSettings> agents;
 
   void apply(const core::Write& write);

@@ -30,7 +30,10 @@ struct Bench {
                      },
                      std::chrono::milliseconds(20)};
   loop::Workers workers{2}, passwords{1}, downloads{1};
-  Context context{settings, loop, hub, pool, bulk, metrics, workers, passwords, edge, downloads};
+  gc::Collector collector{pool, {.watch = false}, {}};
+  Context context{.settings = settings, .loop = loop, .hub = hub, .pool = pool, .bulk = bulk, .metrics = metrics,
+                  .workers = workers, .passwords = passwords, .edge = edge, .downloads = downloads,
+                  .collector = &collector};
   Server server{context};
 
   Bench() : Bench({.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)}) {}

@@ -165,4 +165,56 @@ TEST_CASE("who was not asked to leave cannot agree to it") {
 }
 
 }  // namespace
+TEST_CASE("a run that finds its checkpoint damaged goes on from the one before, and the rest has not happened") {
+  Running bench;
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.checkpoint(kTrial, 1, 10, "older"));
+  REQUIRE(bench.validate(kTrial, 1, 20, 0.4));
+  REQUIRE(bench.checkpoint(kTrial, 1, 20, "newest"));
+  bench.exit(kTrial, ExitKind::kLost);
+  REQUIRE(bench.live(kTrial)->run == 2);
+  const ReportDamage damage{0, kTrial, 2, CheckpointId("newest"), "a digest differs",
+                            ReportDamage::Older{CheckpointId("older"), 10, 10}};
+  CHECK(bench.step(ReportDamage{0, kTrial, 1, CheckpointId("newest"), "", std::nullopt})->error().code == Code::kAborted);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const auto told = bench.step(damage);
+    REQUIRE(told->has_value());
+    CHECK(std::get<ResumeFrom>(**told).checkpoint == "older");
+    CHECK(std::get<ResumeFrom>(**told).steps_completed == 10);
+  }
+  CHECK(bench.disk().damaged == std::set{CheckpointId("newest")});
+  const Trial& trial = bench.trial(kTrial);
+  CHECK(trial.latest_checkpoint == "older");
+  CHECK((trial.latest_steps == 10 && trial.steps_completed == 10 && trial.last_validation == 10));
+  CHECK_FALSE(bench.disk().validations.at({kTrial, 1, 10}).archived);
+  CHECK(bench.disk().validations.at({kTrial, 1, 20}).archived);
+
+  // What the run then reports counts again, and its search hears of step 20 once.
+  const auto heard = searcher_events(bench).size();
+  REQUIRE(bench.validate(kTrial, 2, 20, 0.4));
+  CHECK_FALSE(bench.disk().validations.at({kTrial, 2, 20}).archived);
+  CHECK(searcher_events(bench).size() == heard);
+}
+
+TEST_CASE("without a sound checkpoint a trial begins again, and one that has trained is not moved back under its feet") {
+  Running bench;
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.checkpoint(kTrial, 1, 10, "only"));
+  bench.exit(kTrial, ExitKind::kLost);
+  const ReportDamage damage{0, kTrial, 2, CheckpointId("only"), "it is gone", std::nullopt};
+  SECTION("it has trained") {
+    REQUIRE(bench.validate(kTrial, 2, 20, 0.4));
+    CHECK(bench.step(damage)->error().code == Code::kFailedPrecondition);
+    CHECK(bench.trial(kTrial).latest_checkpoint == "only");
+    return;
+  }
+  const auto told = bench.step(damage);
+  REQUIRE(told->has_value());
+  CHECK(std::get<ResumeFrom>(**told).checkpoint.empty());
+  CHECK(bench.trial(kTrial).latest_steps == 0);
+  CHECK(bench.disk().validations.at({kTrial, 1, 10}).archived);
+  REQUIRE(bench.validate(kTrial, 2, 10, 0.5));
+  CHECK_FALSE(bench.disk().validations.at({kTrial, 2, 10}).archived);
+}
+
 }  // namespace det::core

@@ -91,6 +91,26 @@ TEST_CASE("a master that was away while another ran fails instead of writing") {
   CHECK(lines(database) == numbers(1));
 }
 
+TEST_CASE("a master without anything to write takes its place again after a lost session, and leaves when another has it") {
+  const Database database;
+  Proxy proxy(database.url());
+  const auto look = std::chrono::milliseconds(50);
+  auto opened = db::PgStore::open({.connect = proxy.connect(), .give_up = std::chrono::milliseconds(300), .look = look});
+  REQUIRE(opened);
+  db::PgStore& store = **opened;
+  RunningStore running(std::move(*opened));
+  db::Connection other = database.connection();
+  const int before = store.backend_pid();
+  REQUIRE(other.query("SELECT pg_terminate_backend($1::int)", before));
+  REQUIRE(wait_until([&] { return store.backend_pid() != before; }, std::chrono::seconds(60)));
+  CHECK_FALSE(running.failure());
+
+  REQUIRE(other.query("UPDATE writer_position SET epoch = epoch + 1, sequence = 0"));
+  REQUIRE(other.query("SELECT pg_terminate_backend($1::int)", store.backend_pid()));
+  REQUIRE(running.wait_failed());
+  CHECK(running.failure()->code == Code::kFailedPrecondition);
+}
+
 TEST_CASE("a database that stays away is waited for, then given up") {
   const Database database;
   Proxy proxy(database.url());

@@ -313,4 +313,20 @@ TEST_CASE("what runs outside the cluster is running until it ends, and says so")
   CHECK(db::get_trial(pool, TrialId(1))->wall_clock == 3.5);
 }
 
+TEST_CASE("in place of a damaged checkpoint stands the newest sound one before it") {
+  World world;
+  const auto older = [&](const char* uuid) { return db::older_checkpoint(world.pool, TrialId(1), CheckpointId(uuid)).value(); };
+  REQUIRE(older("c400"));
+  CHECK(older("c400")->uuid == CheckpointId("c300"));
+  CHECK(older("c400")->steps_completed == 300);
+  CHECK(older("c400")->validation == 300);
+  CHECK(older("c300")->uuid == CheckpointId("c200"));
+  CHECK_FALSE(older("c200"));
+  world.store.write({core::MarkDamaged{CheckpointId("c300"), TrialId(1)}});
+  CHECK(world.database.value("SELECT state FROM checkpoints WHERE uuid = 'c300'") == "ERROR");
+  CHECK(older("c400")->uuid == CheckpointId("c200"));
+  world.store.write({core::ArchiveMetrics{TrialId(1), 100}});
+  CHECK(older("c400")->validation == 100);
+}
+
 }  // namespace det::test

@@ -1,0 +1,244 @@
+#include "master/gc/collector.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "master/expconf/config.h"
+
+namespace det::gc {
+namespace {
+
+constexpr std::size_t kQueue = 1 << 14;
+constexpr int kAtOnce = 256;
+constexpr int kStorages = 100;
+
+}  // namespace
+
+/// A storage, and whose files in it are meant.
+struct Collector::Place {
+  std::string root;
+  bool shared = false;  ///< every machine that has the directory has these files
+  AgentId writer;
+
+  static Place of(const db::Marked& marked) {
+    expconf::CheckpointStorage storage;
+    const auto json = parse_json(marked.storage);
+    const auto text = [&](const char* key) {
+      const Json* value = json && json->is_object() ? find_path(*json, key) : nullptr;
+      return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+    };
+    storage.type = text("type");
+    storage.host_path = text("host_path");
+    storage.storage_path = text("storage_path");
+    storage.container_path = text("container_path");
+    return {storage.root(), storage.type == "shared_fs", marked.writer};
+  }
+  auto operator<=>(const Place&) const = default;
+};
+
+Collector::Collector(db::Pool& pool, CollectorOptions options, Hands hands)
+    : pool_(pool),
+      options_(std::move(options)),
+      hands_(std::move(hands)),
+      worker_(1, kQueue, options_.watch ? loop::Workers::Job([this] { tick(); }) : nullptr, options_.pause) {}
+
+void Collector::changed(const loop::Change& change) {
+  using Kind = loop::Change::Kind;
+  const bool ended = change.name == "COMPLETED" || change.name == "CANCELED" || change.name == "ERROR";
+  if (change.experiment.value == 0) return;
+  if (change.kind == Kind::kCheckpoint || change.kind == Kind::kMetrics ||
+      (ended && (change.kind == Kind::kTrial || change.kind == Kind::kExperiment))) {
+    look_at(change.experiment);
+  }
+}
+
+void Collector::look_at(ExperimentId id) {
+  if (!options_.watch) return;
+  if (!worker_.try_post([this, id] { dirty_.insert(id); })) all_ = true;
+}
+
+void Collector::tick() {
+  if (all_.exchange(false)) {
+    const auto ids = db::experiments_with_checkpoints(pool_);
+    if (!ids) all_ = true;
+    if (ids) dirty_.insert(ids->begin(), ids->end());
+  }
+  for (int i = 0; i < kAtOnce && !dirty_.empty(); ++i) {
+    const ExperimentId id = *dirty_.begin();
+    const Status done = collect(id);
+    dirty_.erase(id);
+    if (done) continue;
+    marked_ = true;
+    note_failure(done);
+    // What is marked waits for its storage, not for another look at the experiment.
+    if (done.error().code != Code::kFailedPrecondition) later_.insert(id);
+    break;
+  }
+  const MonoTime now = mono_now();
+  if (!retry_at_ || now >= *retry_at_) dirty_.merge(later_);
+  if (marked_ && (!retry_at_ || now >= *retry_at_)) {
+    const Status done = finish_marked();
+    marked_ = !done;
+    if (!done) note_failure(done);
+    if (done) retry_at_.reset(), wait_ = Duration(0), last_trouble_.clear();
+  }
+  if (!sweep_at_ || now >= *sweep_at_) {
+    // Not at once: a master that has just started has better things to do.
+    const bool first = !sweep_at_;
+    sweep_at_ = now + (first ? options_.sweep / 60 : options_.sweep);
+    if (first) return;
+    const auto swept = sweep();
+    if (!swept) log::warn("the storages cannot be searched for forgotten checkpoints", {{"reason", swept.error().message}});
+  }
+}
+
+void Collector::note_failure(const Status& status) {
+  wait_ = std::clamp(wait_ * 2, options_.retry, options_.retry * 20);
+  retry_at_ = mono_now() + wait_;
+  if (status.error().message != last_trouble_)
+    log::warn("checkpoints cannot be removed now; it is tried again", {{"reason", status.error().message}});
+  last_trouble_ = status.error().message;
+}
+
+Status Collector::collect(ExperimentId id) {
+  auto books = db::load_books(pool_, id);
+  if (!books && books.error().code == Code::kNotFound) return {};
+  if (!books) return tl::unexpected(books.error());
+  std::vector<CheckpointId> gone = superfluous(*books);
+  if (gone.empty()) return {};
+  TRY_ASSIGN(const auto starts, db::start_checkpoints(pool_));
+  std::erase_if(gone, [&](const CheckpointId& uuid) { return starts.contains(uuid); });
+  TRY_ASSIGN(const auto marked, db::mark_for_removal(pool_, gone));
+  return remove(marked);
+}
+
+Status Collector::remove(const std::vector<CheckpointId>& uuids) {
+  if (uuids.empty()) return {};
+  TRY_ASSIGN(const auto marked, db::marked_among(pool_, uuids));
+  return remove_marked(marked);
+}
+
+Status Collector::remove_all(ExperimentId id) {
+  TRY(db::mark_all_for_removal(pool_, id));
+  TRY_ASSIGN(auto marked, db::marked_of(pool_, id));
+  // A trial outside the cluster wrote where its user wanted; what lies there may be out of everybody's reach.
+  const auto inside = std::partition(marked.begin(), marked.end(), [](const auto& one) { return one.writer.value.empty(); });
+  if (const Status done = remove_marked({marked.begin(), inside}); !done)
+    log::warn("files of a trial outside the cluster stay", {{"experiment", id}, {"reason", done.error().message}});
+  TRY(remove_marked({inside, marked.end()}));
+  // Best effort: nobody's books speak of these files.
+  std::set<Place> places;
+  for (const db::Marked& one : marked) places.insert(Place::of(one));
+  for (const Place& place : places) {
+    std::vector<CheckpointId> ignored;
+    if (const Status done = remove_at(place, {storage::tensorboard_name(id)}, ignored); !done)
+      log::warn("TensorBoard's files stay", {{"experiment", id}, {"reason", done.error().message}});
+  }
+  return {};
+}
+
+Status Collector::finish_marked() {
+  Status first;
+  for (CheckpointId after;;) {
+    TRY_ASSIGN(const auto marked, db::marked_for_removal(pool_, after, kAtOnce));
+    if (marked.empty()) return first;
+    after = marked.back().uuid;
+    if (const Status done = remove_marked(marked); !done && first) first = done;
+  }
+}
+
+Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
+  std::map<Place, std::vector<std::string>> places;
+  for (const db::Marked& one : marked) places[Place::of(one)].push_back(one.uuid.value);
+  Status first;
+  for (auto& [place, names] : places) {
+    std::vector<CheckpointId> gone;
+    const Status done = remove_at(place, std::move(names), gone);
+    if (!done && first) first = done;
+    if (gone.empty()) continue;
+    TRY(db::set_removed(pool_, gone));
+    log::info("checkpoints removed", {{"count", gone.size()}, {"storage", place.root}});
+  }
+  return first;
+}
+
+/// What is not there is gone when the one who wrote it says so, or anybody who has a directory that all share.
+Status Collector::remove_at(const Place& place, std::vector<std::string> names, std::vector<CheckpointId>& gone) const {
+  std::string why = "no agent is connected that has it";
+  const auto take = [&](const std::vector<std::string>& done) {
+    for (const std::string& name : done) {
+      gone.emplace_back(name);
+      std::erase(names, name);
+    }
+  };
+  const bool here = path_exists(place.root);
+  if (here) {
+    const storage::Done done = storage::perform({.root = place.root, .remove = names, .list = false});
+    take(done.removed);
+    if (!done.error.empty()) why = done.error;
+    if (place.shared) take(done.absent);
+  }
+  for (const AgentId& agent : names.empty() ? std::vector<AgentId>() : agents_for(place)) {
+    const auto done = hands_.ask(agent, {.root = place.root, .remove = names, .list = false});
+    if (done) take(done->removed);
+    if (done && (place.shared || agent == place.writer)) take(done->absent);
+    const std::string error = done ? done->error : done.error().message;
+    if (!error.empty()) why = "agent " + agent.value + ": " + error;
+    if (names.empty()) break;
+  }
+  if (names.empty()) return {};
+  return fail(Code::kFailedPrecondition, "the files of " + std::to_string(names.size()) + " checkpoints in " +
+                                             (place.root.empty() ? "a storage that is not known" : place.root) +
+                                             " cannot be reached: " + why);
+}
+
+std::vector<AgentId> Collector::agents_for(const Place& place) const {
+  if (!hands_.connected) return {};
+  std::vector<AgentId> agents = hands_.connected();
+  const auto writer = std::find(agents.begin(), agents.end(), place.writer);
+  if (writer != agents.end()) {
+    std::rotate(agents.begin(), writer, writer + 1);
+    // It knows; whoever shares the directory with it would say the same.
+    agents.resize(1);
+  } else if (!place.shared) {
+    agents.clear();
+  }
+  return agents;
+}
+
+Result<std::size_t> Collector::sweep() {
+  TRY_ASSIGN(const auto storages, db::storages_in_use(pool_, kStorages));
+  std::set<Place> places;
+  for (const db::Marked& one : storages) places.insert(Place::of(one));
+  std::size_t count = 0;
+  for (const Place& place : places) {
+    storage::Done seen;
+    if (path_exists(place.root)) {
+      seen = storage::perform({.root = place.root, .remove = {}, .list = true});
+    } else {
+      for (const AgentId& agent : agents_for(place)) {
+        auto answer = hands_.ask(agent, {.root = place.root, .remove = {}, .list = true});
+        if (answer && answer->error.empty()) seen = std::move(*answer);
+        if (!seen.found.empty()) break;
+      }
+    }
+    std::vector<db::OnDisk> found;
+    for (const storage::Found& one : seen.found)
+      found.push_back({one.name, one.owner.cluster == options_.cluster_id, one.owner.trial, one.owner.run});
+    if (found.empty()) continue;
+    TRY_ASSIGN(const auto orphans, db::orphans_among(pool_, found));
+    if (orphans.empty()) continue;
+    std::vector<CheckpointId> gone;
+    const Status done = remove_at(place, orphans, gone);
+    count += gone.size();
+    log::info("checkpoints that nobody knows of removed", {{"count", gone.size()}, {"storage", place.root}});
+    if (!done) log::warn("forgotten checkpoints stay", {{"reason", done.error().message}});
+  }
+  return count;
+}
+
+}  // namespace det::gc

@@ -1,0 +1,110 @@
+"""Owns two masters on one database: the second is refused with the name of the first, whatever state that is in, and takes
+over when it is gone."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from cluster import Cluster, wait_until
+
+BUILD = os.environ["DET_E2E_BUILD"]
+
+
+class Postgres:
+    """A server of nobody's: what an operator brings along."""
+
+    def __init__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-e2e-pg-"))
+        found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres")) or [pathlib.Path(shutil.which("postgres"))]
+        self.bin = found[-1].parent
+        self.user = []
+        if os.getuid() == 0:  # which PostgreSQL refuses to be
+            self.user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+            shutil.chown(self.dir, "postgres", "postgres")
+        self.run("initdb", "-D", self.dir / "data", "-A", "trust", "-U", "postgres", "--no-sync")
+        self.run("pg_ctl", "-D", self.dir / "data", "-w", "-l", self.dir / "log", "-o",
+                 f"-c listen_addresses= -c unix_socket_directories={self.dir}", "start")
+        self.url = f"host={self.dir} user=postgres dbname=postgres"
+
+    def run(self, program, *arguments):
+        subprocess.run([*self.user, self.bin / program, *map(str, arguments)], check=True, timeout=120, cwd="/",
+                       stdout=subprocess.DEVNULL)
+
+    def stop(self):
+        self.run("pg_ctl", "-D", self.dir / "data", "-m", "immediate", "stop")
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class TwoMasters(unittest.TestCase):
+    def setUp(self):
+        self.postgres = Postgres()
+        self.addCleanup(self.postgres.stop)
+        self.cluster = Cluster(BUILD, ["--database-url", self.postgres.url])
+        self.cluster.__enter__()
+        self.addCleanup(self.cluster.close)
+
+    def start_second(self):
+        """Of a data directory of its own; it must not live."""
+        return subprocess.run([self.cluster.bin / "det-master", "--data-dir", self.cluster.dir / "second", "--listen",
+                               "127.0.0.1:0", "--database-url", self.postgres.url],
+                              capture_output=True, text=True, timeout=30)
+
+    def refused(self):
+        done = self.start_second()
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertNotIn("ready", done.stdout)
+        self.assertRegex(done.stderr, rf"pid {self.cluster.master.pid}\b")
+        self.assertTrue(re.search(r"host \S+", done.stderr), done.stderr)
+
+    def test_a_second_master_is_refused_while_the_first_serves_or_is_frozen_and_takes_over_when_it_is_gone(self):
+        cluster = self.cluster
+        empty = cluster.dir / "empty"
+        empty.mkdir()
+        id = cluster.create(empty, "name: kept\nentrypoint: echo hello\nsearcher: {name: single, metric: loss}\n"
+                                   f"checkpoint_storage: {{type: shared_fs, host_path: {empty}}}\n")
+        self.refused()
+        self.assertEqual(cluster.experiment(id)["name"], "kept")
+
+        os.kill(cluster.master.pid, signal.SIGSTOP)
+        self.refused()
+        os.kill(cluster.master.pid, signal.SIGCONT)
+        cluster.start_agent()
+        cluster.wait_state(id, "COMPLETED")
+
+        first, log = cluster.master, cluster.dir / "master.log"
+        cluster.kill_master()
+        cluster.start_master()  # "the second": nothing of the first's data directory is needed for it
+        self.assertNotEqual(first.pid, cluster.master.pid)
+        wait_until("the second to show what the first stored", lambda: cluster.experiment(id)["state"] == "STATE_COMPLETED")
+        self.refused()
+        self.assertNotIn("broken", log.read_text())
+
+    def test_a_master_that_lost_its_place_while_it_was_frozen_leaves_when_it_wakes_and_writes_nothing(self):
+        cluster, first = self.cluster, self.cluster.master
+        empty = cluster.dir / "empty"
+        empty.mkdir()
+        os.kill(first.pid, signal.SIGSTOP)
+        # As after a cut network: the server ends the sessions of a client that it does not hear any more.
+        subprocess.run(["psql", "-X", "-q", self.postgres.url, "-c", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        cluster.port = 0
+        cluster.start_master()
+        cluster.det("user", "login", "admin", "--password-file", cluster.dir / "master" / "admin-password")
+        self.addCleanup(first.wait, 60)
+        self.addCleanup(first.kill)
+        config = ("name: of the second\nentrypoint: echo hello\nsearcher: {name: single, metric: loss}\n"
+                  f"checkpoint_storage: {{type: shared_fs, host_path: {empty}}}\n")
+        id = cluster.create(empty, config)
+        os.kill(first.pid, signal.SIGCONT)
+        self.assertEqual(first.wait(90), 1)
+        self.assertEqual([e["id"] for e in cluster.det_json("experiment", "list", "--json")], [id])
+        cluster.start_agent()
+        cluster.wait_state(id, "COMPLETED")
+
+
+if __name__ == "__main__":
+    unittest.main()

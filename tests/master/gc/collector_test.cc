@@ -1,0 +1,307 @@
+// Owns the tests of the removal of checkpoints: real rows, real directories, agents that are functions.
+#include "master/gc/collector.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "master/db/accounts.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+constexpr const char* kCluster = "this-cluster";
+
+std::string name_of(int number) { return "00000000-0000-4000-8000-00000000000" + std::to_string(number); }
+
+/// Experiment 1 with trial 1 (run 2) in a storage of its own; trial and experiment have not ended.
+struct World {
+  Database database;
+  RunningStore store{open_store(database)};
+  db::Pool pool{database.connect()};
+  TemporaryDirectory place = TemporaryDirectory::create("gc").value();
+  std::string root = place.path() + "/storage";
+  core::Experiment experiment = plain_experiment();
+  core::Trial trial = plain_trial(1, 1, 2);
+  std::vector<std::string> asked;
+
+  explicit World(const std::string& type = "shared_fs") {
+    auto config = std::make_shared<expconf::ExperimentConfig>(*experiment.config);
+    const bool shared = type == "shared_fs";
+    config->resolved["checkpoint_storage"] = {{"type", type},
+                                              {shared ? "host_path" : "container_path", root},
+                                              {"save_experiment_best", 0},
+                                              {"save_trial_best", 1},
+                                              {"save_trial_latest", 1}};
+    config->searcher.smaller_is_better = true;
+    experiment.config = config;
+    REQUIRE(make_directories(root));
+    core::Allocation allocation;
+    allocation.id = AllocationId("task.2");
+    allocation.trial = trial.id;
+    allocation.run = 2;
+    allocation.parts.push_back({.agent = AgentId("a1")});
+    store.write({core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutAllocation{allocation}});
+  }
+  gc::Collector collector(gc::Hands hands = {}) {
+    return {pool, {.cluster_id = kCluster, .watch = false}, std::move(hands)};
+  }
+  void make_files(const std::string& name, const Json& owner = nullptr) {
+    REQUIRE(make_directories(root + "/" + name + "/code"));
+    REQUIRE(write_file_atomic(root + "/" + name + "/code/model.cpp", "int x;"));
+    Json manifest{{"format", 2}, {"files", Json::object()}};
+    if (!owner.is_null()) manifest["owner"] = owner;
+    REQUIRE(write_file_atomic(root + "/" + name + "/manifest.json", dump_json(manifest)));
+  }
+  /// Saved, reported and made the trial's latest.
+  void save(int number, std::optional<double> metric = std::nullopt) {
+    const std::int64_t steps = number * 10;
+    make_files(name_of(number));
+    trial.latest_checkpoint = name_of(number);
+    trial.latest_steps = steps;
+    std::vector<core::Write> group{
+        core::InsertCheckpoint{CheckpointId(name_of(number)), trial.id, 2, TaskId("task"), AllocationId("task.2"), steps,
+                               R"({"a":10})", R"({"steps_completed":1})", WallTime{steps}},
+        core::PutTrial{trial}};
+    if (metric) group.push_back(core::InsertValidation{trial.id, 2, steps, "{}", metric, WallTime{steps}});
+    store.write(std::move(group));
+  }
+  void end() {
+    trial.state = experiment.state = core::State::kCompleted;
+    trial.ended = experiment.ended = WallTime{1};
+    store.write({core::PutTrial{trial}, core::PutExperiment{experiment, false}});
+  }
+  bool there(int number) { return path_exists(root + "/" + name_of(number)); }
+  std::string state(int number) {
+    return database.value(("SELECT state || CASE WHEN deleting THEN ' marked' ELSE '' END || ' ' || resources::text FROM"
+                           " checkpoints WHERE uuid = '" + name_of(number) + "'").c_str());
+  }
+  /// An agent for each name, with this machine's files.
+  gc::Hands agents(std::vector<std::string> names) {
+    return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
+              asked.push_back(agent.value);
+              storage::Work there = work;
+              there.root = place.path() + "/" + agent.value;
+              return storage::perform(there);
+            },
+            .connected = [names] {
+              std::vector<AgentId> ids;
+              for (const std::string& name : names) ids.emplace_back(name);
+              return ids;
+            }};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("while a trial trains its older checkpoints go, and what it would go on from stays") {
+  World world;
+  world.save(1, 0.5);
+  world.save(2, 0.1);
+  world.save(3, 0.3);
+  world.save(4, 0.4);
+  REQUIRE(world.collector().collect(ExperimentId(1)));
+  CHECK_FALSE(world.there(1));
+  CHECK(world.state(1) == "DELETED {}");
+  CHECK(world.there(2));  // the best
+  CHECK(world.there(3));  // should the newest be damaged
+  CHECK(world.there(4));
+  CHECK(world.state(4) == R"(COMPLETED {"a":10})");
+
+  world.end();
+  REQUIRE(world.collector().collect(ExperimentId(1)));
+  CHECK(world.there(2));
+  CHECK_FALSE(world.there(3));
+  CHECK(world.there(4));
+}
+
+TEST_CASE("another policy takes effect on what has ended, too") {
+  World world;
+  world.save(1, 0.5);
+  world.save(2, 0.1);
+  world.end();
+  REQUIRE(world.collector().collect(ExperimentId(1)));
+  CHECK((world.there(1) == false && world.there(2)));
+  REQUIRE(world.pool.query("UPDATE experiments SET config = replace(replace(config::text, '\"save_trial_best\":1',"
+                           " '\"save_trial_best\":0'), '\"save_trial_latest\":1', '\"save_trial_latest\":0')::json"));
+  REQUIRE(world.collector().collect(ExperimentId(1)));
+  CHECK_FALSE(world.there(2));
+  CHECK(world.state(2) == "DELETED {}");
+}
+
+TEST_CASE("a removal that stopped anywhere goes on from there") {
+  World world;
+  world.save(1);
+  world.end();
+  const CheckpointId uuid(name_of(1));
+  REQUIRE(db::mark_for_removal(world.pool, {uuid})->size() == 1);
+  CHECK(world.state(1) == R"(PARTIALLY_DELETED marked {"a":10})");
+  SECTION("after the mark") {}
+  SECTION("after the files went out of sight") {
+    REQUIRE(::rename((world.root + "/" + uuid.value).c_str(), (world.root + "/" + uuid.value + ".partial").c_str()) == 0);
+  }
+  SECTION("out of sight twice") { world.make_files(uuid.value + ".partial"); }
+  SECTION("after the files were removed") { REQUIRE(remove_tree(world.root + "/" + uuid.value)); }
+  REQUIRE(world.collector().remove({uuid}));
+  CHECK(world.state(1) == "DELETED {}");
+  CHECK_FALSE(world.there(1));
+  CHECK_FALSE(path_exists(world.root + "/" + uuid.value + ".partial"));
+  REQUIRE(world.collector().remove({uuid}));
+}
+
+TEST_CASE("what runs goes on from is not marked, whoever asks") {
+  World world;
+  world.save(1);
+  world.save(2);
+  CHECK(db::mark_for_removal(world.pool, {CheckpointId(name_of(1)), CheckpointId(name_of(2))}).value() ==
+        std::vector{CheckpointId(name_of(1))});
+}
+
+TEST_CASE("from which an experiment that has not ended starts its trials is kept") {
+  World world;
+  world.save(1, 0.5);
+  world.save(2, 0.1);
+  world.end();
+  core::Experiment fork = plain_experiment(2);
+  auto config = std::make_shared<expconf::ExperimentConfig>(*fork.config);
+  config->resolved["searcher"]["source_checkpoint_uuid"] = name_of(1);
+  fork.config = config;
+  world.store.write({core::PutExperiment{fork, true}});
+  REQUIRE(world.collector().collect(ExperimentId(1)));
+  CHECK(world.there(1));
+  fork.state = core::State::kCanceled;
+  world.store.write({core::PutExperiment{fork, false}});
+  REQUIRE(world.collector().collect(ExperimentId(1)));
+  CHECK_FALSE(world.there(1));
+}
+
+TEST_CASE("files that the master does not reach are removed by the agent that wrote them") {
+  World world("directory");
+  world.save(1);
+  world.end();
+  const std::string far = world.place.path() + "/a1";
+  REQUIRE(::rename(world.root.c_str(), far.c_str()) == 0);
+  const CheckpointId uuid(name_of(1));
+  REQUIRE(db::mark_for_removal(world.pool, {uuid}));
+
+  // The master has a directory of that name, but it is another one; so has an agent that never ran this trial.
+  REQUIRE(make_directories(world.root));
+  REQUIRE(make_directories(world.place.path() + "/a2"));
+  const Status without = world.collector(world.agents({"a2"})).remove({uuid});
+  REQUIRE_FALSE(without);
+  CHECK_THAT(without.error().message, Catch::Contains("no agent is connected"));
+  CHECK(world.asked.empty());
+  CHECK(world.state(1) == R"(PARTIALLY_DELETED marked {"a":10})");
+
+  REQUIRE(world.collector(world.agents({"a2", "a1"})).remove({uuid}));
+  CHECK(world.asked == std::vector<std::string>{"a1"});
+  CHECK_FALSE(path_exists(far + "/" + uuid.value));
+  CHECK(world.state(1) == "DELETED {}");
+}
+
+TEST_CASE("files of a storage that all agents share are removed by any of them") {
+  World world;
+  world.save(1);
+  world.end();
+  REQUIRE(::rename(world.root.c_str(), (world.place.path() + "/a3").c_str()) == 0);
+  REQUIRE(make_directories(world.place.path() + "/a2"));
+  REQUIRE(db::mark_for_removal(world.pool, {CheckpointId(name_of(1))}));
+  REQUIRE(world.collector(world.agents({"a3"})).remove({CheckpointId(name_of(1))}));
+  CHECK_FALSE(path_exists(world.place.path() + "/a3/" + name_of(1)));
+}
+
+TEST_CASE("an experiment's files go with it") {
+  World world;
+  world.save(1);
+  world.save(2);
+  REQUIRE(make_directories(world.root + "/tensorboard/experiment_1/trial_1"));
+  REQUIRE(make_directories(world.root + "/tensorboard/experiment_12"));
+  CHECK(world.collector().remove_all(ExperimentId(1)).error().code == Code::kFailedPrecondition);
+  CHECK(world.there(1));
+  world.end();
+  REQUIRE(world.collector().remove_all(ExperimentId(1)));
+  CHECK_FALSE((world.there(1) || world.there(2)));
+  CHECK_FALSE(path_exists(world.root + "/tensorboard/experiment_1"));
+  CHECK(path_exists(world.root + "/tensorboard/experiment_12"));
+}
+
+TEST_CASE("checkpoints that were never reported are found once nobody can report them, and strangers' stay") {
+  World world;
+  world.save(1);
+  const auto owner = [](const char* cluster, int trial, int run) {
+    return Json{{"cluster", cluster}, {"trial", trial}, {"run", run}};
+  };
+  world.make_files(name_of(2), owner(kCluster, 1, 1));  // of a run that was replaced
+  world.make_files(name_of(3), owner(kCluster, 1, 2));  // of the run that may report it any moment
+  world.make_files(name_of(4), owner("another", 1, 1));
+  world.make_files(name_of(5));                           // who knows
+  world.make_files(name_of(6), owner(kCluster, 9, 1));  // newer than these books
+  REQUIRE(make_directories(world.root + "/tensorboard"));
+  REQUIRE(db::load_cluster(world.pool));
+  CHECK(world.collector().sweep().value() == 1);
+  CHECK_FALSE(world.there(2));
+  for (const int number : {1, 3, 4, 5, 6}) CHECK(world.there(number));
+  CHECK(path_exists(world.root + "/tensorboard"));
+
+  world.end();
+  REQUIRE(world.pool.query("UPDATE cluster SET last_trial = 9"));
+  CHECK(world.collector().sweep().value() == 2);
+  CHECK_FALSE((world.there(3) || world.there(6)));
+  for (const int number : {1, 4, 5}) CHECK(world.there(number));
+}
+
+TEST_CASE("a checkpoint that is DELETED and yet there goes again") {
+  World world;
+  world.save(1);
+  world.end();
+  REQUIRE(db::mark_for_removal(world.pool, {CheckpointId(name_of(1))}));
+  REQUIRE(world.collector().remove({CheckpointId(name_of(1))}));
+  world.make_files(name_of(1));
+  CHECK(world.collector().sweep().value() == 1);
+  CHECK_FALSE(world.there(1));
+}
+
+TEST_CASE("files of a trial outside the cluster are its user's: removed by command, left by the policy, and no chain for it") {
+  World world("directory");
+  world.experiment.unmanaged = true;
+  world.store.write({core::PutExperiment{world.experiment, false}});
+  REQUIRE(world.pool.query("DELETE FROM allocations"));
+  world.save(1, 0.9);
+  world.save(2, 0.1);
+  world.save(3, 0.5);
+  world.end();
+  REQUIRE(world.collector().collect(ExperimentId(1)));
+  CHECK((world.there(1) && world.there(2) && world.there(3)));
+  REQUIRE(db::mark_for_removal(world.pool, {CheckpointId(name_of(1))}));
+  REQUIRE(world.collector().remove({CheckpointId(name_of(1))}));
+  CHECK_FALSE(world.there(1));
+  REQUIRE(::rename(world.root.c_str(), (world.root + ".far").c_str()) == 0);
+  CHECK(world.collector().remove_all(ExperimentId(1)));
+}
+
+TEST_CASE("no name leads out of a storage") {
+  const auto place = TemporaryDirectory::create("gc").value();
+  REQUIRE(make_directories(place.path() + "/storage"));
+  REQUIRE(make_directories(place.path() + "/precious"));
+  for (const char* name : {"../precious", "..", ".", "", "/", "a/b", "tensorboard/experiment_", "tensorboard/experiment_1/..",
+                           "tensorboard/experiment_../../precious", "x.partial"}) {
+    INFO(name);
+    const storage::Done done = storage::perform({.root = place.path() + "/storage", .remove = {name}, .list = false});
+    CHECK(done.removed.empty());
+  }
+  REQUIRE(make_directories(place.path() + "/elsewhere/experiment_1"));
+  REQUIRE(::symlink((place.path() + "/elsewhere").c_str(), (place.path() + "/storage/tensorboard").c_str()) == 0);
+  REQUIRE(::symlink((place.path() + "/precious").c_str(), (place.path() + "/storage/" + name_of(1)).c_str()) == 0);
+  const storage::Done done = storage::perform(
+      {.root = place.path() + "/storage", .remove = {"tensorboard/experiment_1", name_of(1)}, .list = false});
+  CHECK(done.error.empty());
+  CHECK(path_exists(place.path() + "/elsewhere/experiment_1"));
+  CHECK(path_exists(place.path() + "/precious"));
+  CHECK_FALSE(storage::perform({.root = place.path() + "/none", .remove = {name_of(1)}, .list = false}).error.empty());
+}
+
+}  // namespace det::test

@@ -1,0 +1,88 @@
+// Owns the reader of policy.case.
+#include "master/gc/policy.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
+
+namespace det::gc {
+namespace {
+
+struct Case {
+  std::string title;
+  Books books;
+  std::string expected;
+  bool judged = false;
+};
+
+void read_line(const std::string& line, Case& into) {
+  std::istringstream in(line);
+  std::string kind, word;
+  in >> kind;
+  if (kind == "keep") {
+    in >> into.books.keep.experiment_best >> into.books.keep.trial_best >> into.books.keep.trial_latest;
+    into.books.keep.smaller_is_better = !(in >> word);
+  } else if (kind == "trial") {
+    TrialId id;
+    in >> id.value;
+    into.books.open.insert(id);
+  } else if (kind == "checkpoint") {
+    Checkpoint one;
+    in >> one.uuid.value >> word >> one.trial.value >> word >> one.steps;
+    while (in >> word) {
+      if (word == "metric") in >> one.metric.emplace();
+      if (word == "damaged") one.damaged = true;
+      if (word == "needed") into.books.needed.insert(one.uuid);
+    }
+    into.books.checkpoints.push_back(one);
+  } else {
+    REQUIRE((kind == "goes" || line == "nothing goes"));
+    into.judged = true;
+    if (kind == "goes") into.expected = line.substr(5);
+  }
+}
+
+std::vector<Case> read_cases() {
+  std::ifstream file(DET_SOURCE_DIR "/tests/master/gc/policy.case");
+  std::vector<Case> cases;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (line.starts_with("case ")) {
+      cases.push_back({line.substr(5), {}, "", false});
+    } else {
+      read_line(line, cases.back());
+    }
+  }
+  return cases;
+}
+
+std::string text(const std::vector<CheckpointId>& uuids) {
+  std::string out;
+  for (const CheckpointId& uuid : uuids) out += (out.empty() ? "" : " ") + uuid.value;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the policy lets go of what policy.case says") {
+  const std::vector<Case> cases = read_cases();
+  REQUIRE(cases.size() >= 19);
+  for (const Case& one : cases) {
+    INFO(one.title);
+    CHECK(one.judged);
+    CHECK(text(superfluous(one.books)) == one.expected);
+  }
+}
+
+TEST_CASE("what is superfluous stays so when the rest is gone: a second pass removes nothing") {
+  for (Case one : read_cases()) {
+    INFO(one.title);
+    const auto gone = superfluous(one.books);
+    std::erase_if(one.books.checkpoints, [&](const Checkpoint& each) {
+      return std::find(gone.begin(), gone.end(), each.uuid) != gone.end();
+    });
+    CHECK(superfluous(one.books).empty());
+  }
+}
+
+}  // namespace det::gc
