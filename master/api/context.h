@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "master/api/call_stats.h"
 #include "master/api/streams.h"
 #include "master/db/bulk.h"
 #include "master/db/metric_cache.h"
@@ -49,6 +50,7 @@ struct Context {
   loop::Workers& edge;       ///< one thread: state of agent links, harness sessions and followers
   loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();  ///< ticked by the server
+  std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
 };
 
 }  // namespace det::api
