@@ -49,6 +49,18 @@ void add_gang(const v1::StartAllocation& order, std::map<std::string, std::strin
   variables["DET_WORLD_SIZE"] = std::to_string(ranks);
 }
 
+void add_trial(const v1::StartAllocation& order, std::map<std::string, std::string>& variables) {
+  variables["DET_EXPERIMENT_ID"] = std::to_string(order.experiment_id());
+  variables["DET_TRIAL_ID"] = std::to_string(order.trial_id());
+  variables["DET_TRIAL_RUN_ID"] = std::to_string(order.run());
+  variables["DET_TRIAL_SEED"] = std::to_string(order.trial_seed());
+  variables["DET_EXPERIMENT_CONFIG"] = order.experiment_config();
+  variables["DET_HPARAMS"] = order.hparams();
+  variables["DET_STEPS_COMPLETED"] = std::to_string(order.steps_completed());
+  if (!order.latest_checkpoint().empty()) variables["DET_LATEST_CHECKPOINT"] = order.latest_checkpoint();
+  add_gang(order, variables);
+}
+
 }  // namespace
 
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
@@ -82,20 +94,12 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_AGENT_ID"] = around.agent_id;
   variables["DET_SLOT_IDS"] = dump_json(slots);
   variables["DET_TASK_ID"] = order.task_id();
-  variables["DET_TASK_TYPE"] = "TRIAL";
+  variables["DET_TASK_TYPE"] = order.trial_id() == 0 ? "COMMAND" : "TRIAL";
   variables["DET_ALLOCATION_ID"] = order.allocation_id();
   variables["DET_RESOURCES_ID"] = order.allocation_id();
   variables["DET_CONTAINER_ID"] = order.allocation_id();
   variables["DET_SESSION_TOKEN"] = order.token();
-  variables["DET_EXPERIMENT_ID"] = std::to_string(order.experiment_id());
-  variables["DET_TRIAL_ID"] = std::to_string(order.trial_id());
-  variables["DET_TRIAL_RUN_ID"] = std::to_string(order.run());
-  variables["DET_TRIAL_SEED"] = std::to_string(order.trial_seed());
-  variables["DET_EXPERIMENT_CONFIG"] = order.experiment_config();
-  variables["DET_HPARAMS"] = order.hparams();
-  variables["DET_STEPS_COMPLETED"] = std::to_string(order.steps_completed());
-  if (!order.latest_checkpoint().empty()) variables["DET_LATEST_CHECKPOINT"] = order.latest_checkpoint();
-  add_gang(order, variables);
+  if (order.trial_id() != 0) add_trial(order, variables);
   variables["DET_WORKDIR"] = around.workdir;
   variables["DET_RUN_DIR"] = around.run_dir;
 

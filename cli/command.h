@@ -36,6 +36,7 @@ Command checkpoint_command();
 Command agent_command();
 Command slot_command();
 Command job_command();
+Command command_command();
 Command explain_command();
 Command master_command();
 Command template_command();

@@ -29,9 +29,18 @@ Status set_time(const std::string& text, const char* flag, google::protobuf::Tim
   return {};
 }
 
-Result<v1::TrialLogsRequest> make_request(int trial, const LogFlags& flags) {
-  v1::TrialLogsRequest request;
-  request.set_trial_id(trial);
+// The two requests differ in whose log they ask for.
+template <typename Take>
+Status stream(Client& client, const v1::TrialLogsRequest& request, const Take& take) {
+  return client.stream(&v1::LogService::Stub::TrialLogs, request, take);
+}
+template <typename Take>
+Status stream(Client& client, const v1::TaskLogsRequest& request, const Take& take) {
+  return client.stream(&v1::LogService::Stub::TaskLogs, request, take);
+}
+
+template <typename Request>
+Status choose(const LogFlags& flags, Request& request) {
   for (const std::string& id : flags.agent_ids) request.add_agent_ids(id);
   for (const std::string& id : flags.container_ids) request.add_container_ids(id);
   for (const int id : flags.rank_ids) request.add_rank_ids(id);
@@ -46,15 +55,16 @@ Result<v1::TrialLogsRequest> make_request(int trial, const LogFlags& flags) {
     TRY(set_time(flags.before, "--timestamp-before", request.mutable_timestamp_before()));
   if (!flags.after.empty())
     TRY(set_time(flags.after, "--timestamp-after", request.mutable_timestamp_after()));
-  return request;
+  return {};
 }
 
 /// Entries of the last lines come newest first.
-Result<std::vector<v1::LogEntry>> read_tail(Client& client, v1::TrialLogsRequest request, int count) {
+template <typename Request>
+Result<std::vector<v1::LogEntry>> read_tail(Client& client, Request request, int count) {
   request.set_order_by(v1::ORDER_BY_DESC);
   request.set_limit(count);
   std::vector<v1::LogEntry> entries;
-  TRY(client.stream(&v1::LogService::Stub::TrialLogs, request, [&](const v1::LogEntry& entry) {
+  TRY(stream(client, request, [&](const v1::LogEntry& entry) {
     entries.push_back(entry);
     return true;
   }));
@@ -67,10 +77,52 @@ std::int64_t id_of(const v1::LogEntry& entry) {
   return id;
 }
 
+template <typename Request>
+Status follow(Client& client, Request request, const std::function<void(const v1::LogEntry&)>& take) {
+  request.set_follow(true);
+  client.set_patience(kFollowPatience);
+  for (;;) {
+    const Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
+      request.set_after_id(id_of(entry));
+      take(entry);
+      return true;
+    });
+    if (ended || ended.error().code != Code::kUnavailable || !client.reconnect()) return ended;
+  }
+}
+
+template <typename Request>
+Result<int> print(Client& client, Request request, const LogFlags& flags) {
+  TRY(choose(flags, request));
+  const auto print_one = [&](const v1::LogEntry& entry) {
+    if (flags.json) {
+      const auto value = to_json(entry);
+      if (value) std::cout << dump_json(*value) << '\n';
+    } else {
+      std::cout << log_line(entry);
+    }
+    if (flags.follow) std::cout.flush();
+    return true;
+  };
+  if (flags.tail > 0) {
+    TRY_ASSIGN(const auto entries, read_tail(client, request, flags.tail));
+    for (const v1::LogEntry& entry : entries) print_one(entry);
+    if (!flags.follow) return 0;
+    if (!entries.empty()) request.set_after_id(id_of(entries.back()));
+  }
+  if (flags.follow) {
+    TRY(follow(client, request, print_one));
+    return 0;
+  }
+  request.set_limit(flags.head);
+  TRY(stream(client, request, print_one));
+  return 0;
+}
+
 }  // namespace
 
 void LogFlags::declare(CLI::App& app) {
-  app.add_flag("-f,--follow", follow, "Go on until the trial has ended.");
+  app.add_flag("-f,--follow", follow, "Go on until it has ended.");
   CLI::Option* first = app.add_option("--head", head, "Only the first N lines.")->check(kPositive);
   app.add_option("--tail", tail, "Only the last N lines.")->check(kPositive)->excludes(first);
   app.add_flag("--json", json, "One JSON object a line.");
@@ -97,46 +149,22 @@ std::string log_line(const v1::LogEntry& entry) {
 
 Status follow_log(Client& client, v1::TrialLogsRequest request,
                   const std::function<void(const v1::LogEntry&)>& take) {
-  request.set_follow(true);
-  client.set_patience(kFollowPatience);
-  for (;;) {
-    const Status ended =
-        client.stream(&v1::LogService::Stub::TrialLogs, request, [&](const v1::LogEntry& entry) {
-          request.set_after_id(id_of(entry));
-          take(entry);
-          return true;
-        });
-    if (ended || ended.error().code != Code::kUnavailable || !client.reconnect()) return ended;
-  }
+  return follow(client, std::move(request), take);
+}
+Status follow_task_log(Client& client, v1::TaskLogsRequest request,
+                       const std::function<void(const v1::LogEntry&)>& take) {
+  return follow(client, std::move(request), take);
 }
 
 Result<int> print_logs(Client& client, int trial, const LogFlags& flags) {
-  TRY_ASSIGN(v1::TrialLogsRequest request, make_request(trial, flags));
-  const auto print = [&](const v1::LogEntry& entry) {
-    if (flags.json) {
-      const auto value = to_json(entry);
-      if (value) std::cout << dump_json(*value) << '\n';
-    } else {
-      std::cout << log_line(entry);
-    }
-    if (flags.follow) std::cout.flush();
-  };
-  if (flags.tail > 0) {
-    TRY_ASSIGN(const auto entries, read_tail(client, request, flags.tail));
-    for (const v1::LogEntry& entry : entries) print(entry);
-    if (!flags.follow) return 0;
-    if (!entries.empty()) request.set_after_id(id_of(entries.back()));
-  }
-  if (flags.follow) {
-    TRY(follow_log(client, request, print));
-    return 0;
-  }
-  request.set_limit(flags.head);
-  TRY(client.stream(&v1::LogService::Stub::TrialLogs, request, [&](const v1::LogEntry& entry) {
-    print(entry);
-    return true;
-  }));
-  return 0;
+  v1::TrialLogsRequest request;
+  request.set_trial_id(trial);
+  return print(client, std::move(request), flags);
+}
+Result<int> print_task_logs(Client& client, const std::string& task, const LogFlags& flags) {
+  v1::TaskLogsRequest request;
+  request.set_task_id(task);
+  return print(client, std::move(request), flags);
 }
 
 }  // namespace det::cli

@@ -12,6 +12,7 @@
 #include "det/v1/auth.pb.h"
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
+#include "det/v1/command.pb.h"
 #include "det/v1/experiment.pb.h"
 #include "det/v1/explanation.pb.h"
 #include "det/v1/harness.pb.h"
@@ -19,6 +20,7 @@
 #include "det/v1/log.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
+#include "det/v1/prometheus.pb.h"
 #include "det/v1/role.pb.h"
 #include "det/v1/run.pb.h"
 #include "det/v1/search.pb.h"
@@ -132,6 +134,15 @@ constexpr Entry kTable[] = {
     {"/det.v1.SearchService/SearchExperiments", user(A::kView, T::kListed)},
     {"/det.v1.CheckpointService/GetCheckpoint", either(A::kView, T::kCheckpoint, "checkpoint_uuid")},
     {"/det.v1.CheckpointService/DownloadCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.CommandService/GetCommands", user(A::kView, T::kListed)},
+    {"/det.v1.CommandService/GetCommand", user(A::kView, T::kTask, "command_id")},
+    {"/det.v1.CommandService/LaunchCommand", user(A::kEdit, T::kInside)},
+    {"/det.v1.CommandService/UploadCommand", user(A::kEdit, T::kInside)},
+    {"/det.v1.CommandService/KillCommand", user(A::kEdit, T::kTask, "command_id")},
+    {"/det.v1.CommandService/SetCommandPriority", user(A::kEdit, T::kTask, "command_id")},
+    {"/det.v1.CommandService/ExplainCommand", user(A::kView, T::kTask, "command_id")},
+    {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
+    {"/det.v1.LogService/TaskLogs", user(A::kView, T::kTask, "task_id")},
     {"/det.v1.LogService/TrialLogs", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.TemplateService/GetTemplates", user(A::kView, T::kListed)},
     {"/det.v1.TemplateService/GetTemplate", user(A::kView, T::kTemplate, "template_name")},
@@ -341,6 +352,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::ExplainTrialRequest::descriptor()->file()->service(0),
       v1::GetTaskRequest::descriptor()->file()->service(0),
       v1::GetRunMetadataRequest::descriptor()->file()->service(0),
+      v1::GetCommandsRequest::descriptor()->file()->service(0),
+      v1::ScrapeRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
   };

@@ -301,9 +301,10 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
           std::string& text = batch.lines.back().text;
           if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + " [cut]";
         }
-        batch.done = [this, reactor, response, task = batch.task](Result<std::int64_t> next) {
+        batch.done = [this, reactor, response, task = batch.task, lines = batch.lines.size()](Result<std::int64_t> next) {
           if (!next) return reactor->Finish(to_grpc(next.error()));
           response->set_next_line(*next);
+          context_.calls->log_lines += lines;
           context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
           reactor->Finish(grpc::Status::OK);
         };

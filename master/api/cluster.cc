@@ -36,22 +36,22 @@ void hide(v1::Container& container) {
 
 Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agent>& agents) {
   if (!caller.grants.visible()) return {};
-  std::vector<std::string> trials;
+  std::vector<std::string> tasks;
   for (const v1::Agent& agent : agents)
     for (const auto& [id, container] : agent.containers())
-      trials.push_back(std::to_string(container.trial_id()));
-  TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kTrial, trials, pool));
+      tasks.push_back(container.task_id());
+  TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kTask, tasks, pool));
   std::set<std::string> visible;
-  for (std::size_t i = 0; i < trials.size(); ++i)
-    if (seen[i]) visible.insert(trials[i]);
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (seen[i]) visible.insert(tasks[i]);
   for (v1::Agent& agent : agents) {
     for (auto& [id, slot] : *agent.mutable_slots())
-      if (slot.has_container() && !visible.contains(std::to_string(slot.container().trial_id())))
+      if (slot.has_container() && !visible.contains(slot.container().task_id()))
         hide(*slot.mutable_container());
     google::protobuf::Map<std::string, v1::Container> shown;
     int hidden = 0;
     for (auto& [id, container] : *agent.mutable_containers()) {
-      const bool seen = visible.contains(std::to_string(container.trial_id()));
+      const bool seen = visible.contains(container.task_id());
       if (!seen) hide(container);
       shown[seen ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
     }

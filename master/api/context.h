@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "master/api/call_stats.h"
 #include "master/api/streams.h"
 #include "master/db/bulk.h"
 #include "master/db/metric_cache.h"
@@ -51,6 +52,7 @@ struct Context {
   loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();  ///< ticked by the server
   gc::Collector* collector = nullptr;  ///< never null where calls are served
+  std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
 };
 
 }  // namespace det::api

@@ -192,7 +192,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     container.set_state(to_proto(core::State::kActive, allocation.state));
     const std::size_t dot = allocation.id.value.rfind('.');
     container.set_task_id(allocation.id.value.substr(0, dot));
-    container.set_trial_id(static_cast<int>(allocation.trial.value));
+    if (!core::is_command(allocation.trial)) container.set_trial_id(static_cast<int>(allocation.trial.value));
     for (const int slot : part->slots) {
       auto it = out->mutable_slots()->find(std::to_string(slot));
       if (it == out->mutable_slots()->end()) continue;
@@ -285,11 +285,22 @@ void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out) {
   }
 }
 
+static void command_to_proto(const core::Command& command, v1::StartAllocation* out) {
+  out->set_task_id(command.task.value);
+  const Json& config = command.config->resolved;
+  if (config.contains("work_dir")) {
+    // A fixed script; what comes from outside is only ever its arguments.
+    for (const char* word : {"/bin/sh", "-c", "cd -- \"$1\" || exit 1; shift; exec \"$@\"", "command"})
+      out->add_entrypoint(word);
+    out->add_entrypoint(config.at("work_dir").get<std::string>());
+  }
+  for (const std::string& word : command.config->entrypoint) out->add_entrypoint(word);
+  out->set_entrypoint_is_list(true);
+  for (const auto& [name, value] : command.config->environment_variables) (*out->mutable_environment())[name] = value;
+}
+
 void to_proto(const core::StartAllocation& start, const std::string& token, v1::StartAllocation* out) {
   out->set_allocation_id(start.allocation.id.value);
-  out->set_task_id(start.trial.task.value);
-  out->set_experiment_id(static_cast<int>(start.experiment.value));
-  out->set_trial_id(static_cast<int>(start.trial.id.value));
   out->set_run(start.allocation.run);
   const auto& parts = start.allocation.parts;
   for (const int slot : parts.at(static_cast<std::size_t>(start.part)).slots) out->add_slots(slot);
@@ -303,6 +314,12 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
     out->set_part(start.part);
     out->set_gang_port(start.allocation.port);
   }
+  out->set_context_digest(start.model_definition);
+  out->set_token(token);
+  if (start.command) return command_to_proto(*start.command, out);
+  out->set_task_id(start.trial.task.value);
+  out->set_experiment_id(static_cast<int>(start.experiment.value));
+  out->set_trial_id(static_cast<int>(start.trial.id.value));
   out->set_trial_seed(start.trial.seed);
   out->set_hparams(start.trial.hparams);
   out->set_experiment_config(dump_json(start.config->resolved));
@@ -310,8 +327,6 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   out->set_latest_checkpoint(start.trial.latest_checkpoint.empty() ? start.config->searcher.source_checkpoint_uuid
                                                                    : start.trial.latest_checkpoint);
   out->set_steps_completed(start.trial.latest_steps);
-  out->set_context_digest(start.model_definition);
-  out->set_token(token);
   for (const std::string& word : start.config->entrypoint) out->add_entrypoint(word);
   out->set_entrypoint_is_list(start.config->entrypoint_is_list);
   for (const auto& [name, value] : start.config->environment_variables)

@@ -7,6 +7,7 @@
 #include "base/archive.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "master/api/context_archive.h"
 #include "master/api/convert.h"
 #include "master/api/experiment.h"
 #include "master/api/facts.h"
@@ -20,49 +21,7 @@
 namespace det::api {
 namespace {
 
-constexpr int kTarDirectory = '5';
-constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr const char* kUpload = "/det.v1.ExperimentService/UploadExperiment";
-
-Result<std::vector<ArchiveItem>> items_of(const std::vector<ArchiveEntry>& entries) {
-  std::vector<ArchiveItem> items;
-  for (const ArchiveEntry& entry : entries) {
-    items.push_back(
-        {entry.path, static_cast<std::int64_t>(entry.content.size()), entry.directory, entry.mode});
-  }
-  return items;
-}
-
-struct ContextArchive {
-  std::string bytes;  ///< "" when there is no context
-  std::vector<ArchiveItem> items;
-};
-
-Result<ContextArchive> context_of(const v1::CreateExperimentRequest& request,
-                                  std::optional<std::string> archive) {
-  ContextArchive result;
-  if (archive) {
-    if (request.model_definition_size() > 0) {
-      return fail(Code::kInvalidArgument, "model_definition must be empty when the context comes in chunks");
-    }
-    TRY_ASSIGN(result.items, check_archive(*archive));
-    result.bytes = std::move(*archive);
-    return result;
-  }
-  if (request.model_definition_size() == 0) return result;
-  std::vector<ArchiveEntry> entries;
-  for (const v1::File& file : request.model_definition()) {
-    entries.push_back({.path = file.path(),
-                       .content = file.content(),
-                       .directory = file.type() == kTarDirectory,
-                       .mode = static_cast<mode_t>(file.mode())});
-    // Directories may come as "name/".
-    if (entries.back().path.ends_with('/')) entries.back().path.pop_back();
-  }
-  TRY_ASSIGN(result.items, items_of(entries));
-  TRY_ASSIGN(result.bytes, pack_entries(std::move(entries)));
-  return result;
-}
 
 /// A fork that brings no files runs with its parent's.
 Result<ContextArchive> context_of_parent(const Context& context, ExperimentId parent) {
@@ -82,6 +41,8 @@ std::vector<std::string> paths_of(const ContextArchive& context) {
   return paths;
 }
 
+}  // namespace
+
 Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name) {
   auto found = db::get_template(context.pool, name);
   if (found && caller.grants.in(found->workspace) >= db::Role::kViewer)
@@ -96,6 +57,8 @@ Result<expconf::Document> template_of(const Context& context, const Caller& call
                .message = "there is no template \"" + make_utf8(name) + "\"" + did_you_mean(name, names),
                .file = "command line"}});
 }
+
+namespace {
 
 std::string file_of(const v1::CreateExperimentRequest& request) {
   return request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
@@ -205,7 +168,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   }
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults));
   if (!project) return tl::unexpected(project.error());  // after what is wrong in the file: that comes all at once
-  TRY_ASSIGN(ContextArchive files, context_of(request, std::move(archive)));
+  TRY_ASSIGN(ContextArchive files, context_of(request.model_definition(), std::move(archive)));
   if (files.bytes.empty() && request.parent_id() != 0) {
     TRY_ASSIGN(files, context_of_parent(context, ExperimentId(request.parent_id())));
   }
@@ -245,84 +208,13 @@ grpc::ServerUnaryReactor* ExperimentService::CreateExperiment(grpc::CallbackServ
                });
 }
 
-namespace {
-
-/// Gathers the parts of one upload. The caller is known before the first chunk is kept.
-class Upload : public grpc::ServerReadReactor<v1::UploadExperimentRequest> {
- public:
-  Upload(const Context& context, grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response)
-      : context_(context), call_(call), credentials_(read_credentials(*call)), response_(response) {
-    const bool taken = context_.workers.try_post([this] {
-      auto caller = authorize(kUpload, credentials_, context_.pool);
-      if (!caller) return Finish(to_grpc(caller.error()));
-      caller_ = std::move(*caller);
-      StartRead(&part_);
-    });
-    if (!taken) Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return create();
-    auto status = take();
-    if (!status) return Finish(to_grpc(status.error()));
-    StartRead(&part_);
-  }
-  void OnDone() override { delete this; }
-
- private:
-  Status take() {
-    if (!request_) {
-      if (!part_.has_create()) return fail(Code::kInvalidArgument, "an upload begins with the request");
-      request_ = std::move(*part_.mutable_create());
-      return {};
-    }
-    if (part_.part_case() != v1::UploadExperimentRequest::kChunk) {
-      return fail(Code::kInvalidArgument, "only chunks may follow the request");
-    }
-    if (part_.chunk().size() > kChunkBytes)
-      return fail(Code::kInvalidArgument, "a chunk is larger than 1 MiB");
-    const auto limit = static_cast<std::size_t>(ArchiveLimits{}.packed_bytes);
-    if (archive_.size() + part_.chunk().size() > limit) {
-      return fail({Problem{
-          .code = "E-CTX-LIMIT",
-          .path = "",
-          .message = "the packed context is larger than 96 MiB; move data out of the model directory or "
-                     "list it in .detignore"}});
-    }
-    archive_ += part_.chunk();
-    return {};
-  }
-
-  void create() {
-    if (!request_)
-      return Finish(to_grpc(Error{Code::kInvalidArgument, "an upload begins with the request", {}}));
-    const bool taken = context_.workers.try_post([this] {
-      // A broken stream looks like the end of the chunks.
-      if (call_->IsCancelled()) return Finish(grpc::Status::CANCELLED);
-      std::optional<std::string> archive;
-      if (!archive_.empty()) archive = std::move(archive_);
-      const Status done = create_experiment(context_, caller_, *request_, std::move(archive), response_);
-      audit(context_.pool, caller_, kUpload, nullptr, done);
-      Finish(to_grpc(done));
-    });
-    if (!taken) Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
-  }
-
-  const Context& context_;
-  grpc::CallbackServerContext* const call_;
-  const Credentials credentials_;
-  v1::CreateExperimentResponse* const response_;
-  Caller caller_;
-  v1::UploadExperimentRequest part_;
-  std::optional<v1::CreateExperimentRequest> request_;
-  std::string archive_;
-};
-
-}  // namespace
-
 grpc::ServerReadReactor<v1::UploadExperimentRequest>* ExperimentService::UploadExperiment(
     grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response) {
-  return new Upload(context_, call, response);
+  const auto first = [](v1::UploadExperimentRequest& part) {
+    return part.has_create() ? part.mutable_create() : nullptr;
+  };
+  return new Upload<v1::UploadExperimentRequest, v1::CreateExperimentRequest, v1::CreateExperimentResponse>(
+      context_, call, kUpload, first, create_experiment, response);
 }
 
 }  // namespace det::api

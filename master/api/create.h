@@ -8,6 +8,7 @@
 #include "det/v1/experiment.pb.h"
 #include "master/api/authorize.h"
 #include "master/api/context.h"
+#include "master/expconf/parse.h"
 
 namespace det::api {
 
@@ -17,6 +18,9 @@ namespace det::api {
 Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response);
+
+/// The template as a layer of a configuration; a problem with the nearest names when the caller sees none of the name.
+Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name);
 
 /// "Experiment (word-word-word)".
 std::string random_name();

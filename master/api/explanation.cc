@@ -18,6 +18,7 @@ struct Sight {
   std::string pool;  ///< "": nothing waits
   scheduler::Snapshot snapshot;
   std::map<TrialId, WallTime> started;
+  std::map<core::CommandId, TaskId> commands;  ///< what the numbers below zero mean
   TrialId trial;  ///< that waits
   int waiting = 0, running = 0;
   std::string otherwise;  ///< when nothing waits: what it does instead
@@ -58,6 +59,7 @@ void copy_pool(const core::Core& core, Sight& sight) {
   for (const auto& [id, allocation] : core.allocations()) {
     if (allocation.pool == sight.pool) sight.started[allocation.trial] = allocation.started;
   }
+  for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
 }
 
 /// The trials of `wanted` that wait, in their pool.
@@ -85,21 +87,32 @@ Result<std::shared_ptr<Sight>> see(const Context& context, const std::function<v
   return sight;
 }
 
-void to_proto(const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
+/// Fills in who it is: a trial and its experiment, or a command.
+template <typename Message>
+void name(const Sight& sight, TrialId who, ExperimentId job, Message* out) {
+  if (core::is_command(who)) {
+    auto its = sight.commands.find(core::command_of(who));
+    if (its != sight.commands.end()) out->set_command_id(its->second.value);
+    return;
+  }
+  out->set_trial_id(static_cast<int>(who.value));
+  if constexpr (requires { out->set_experiment_id(0); }) out->set_experiment_id(static_cast<int>(job.value));
+}
+
+void to_proto(const Sight& sight, const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
   constexpr const char* kHow[] = {"RUNS", "LEAVES", "HOLDS"};
-  out->set_trial_id(static_cast<int>(blocker.trial.value));
-  out->set_experiment_id(static_cast<int>(blocker.job.value));
+  name(sight, blocker.trial, blocker.job, out);
   out->set_how(kHow[static_cast<int>(blocker.how)]);
   out->set_slots(blocker.slots);
   for (const AgentId& agent : blocker.agents) out->add_agents(agent.value);
 }
 
-void to_proto(const scheduler::Suggestion& suggestion, v1::Explanation::Suggestion* out) {
+void to_proto(const Sight& sight, const scheduler::Suggestion& suggestion, v1::Explanation::Suggestion* out) {
   constexpr const char* kWhat[] = {"SLOTS", "SPREAD", "MAX_SLOTS", "AGENT", "ENDS", "PRIORITY"};
   out->set_what(kWhat[static_cast<int>(suggestion.what)]);
   out->set_value(suggestion.value);
   out->set_agent_id(suggestion.agent.value);
-  out->set_trial_id(static_cast<int>(suggestion.trial.value));
+  name(sight, suggestion.trial, {}, out);
   for (TrialId trial : suggestion.preempts) out->add_preempts(static_cast<int>(trial.value));
 }
 
@@ -116,16 +129,17 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
     lengths.age[trial] = static_cast<double>(wall_now().micros - started.micros) / 1e6;
   }
   const scheduler::Explanation found = scheduler::explain(sight.snapshot, sight.trial, lengths);
-  out->set_trial_id(static_cast<int>(found.trial.value));
-  out->set_experiment_id(static_cast<int>(found.job.value));
+  name(sight, found.trial, found.job, out);
   out->set_reason(scheduler::reason_name(found.reason));
-  out->set_text(scheduler::to_text(found));
+  std::map<TrialId, std::string> names;
+  for (const auto& [id, task] : sight.commands) names[core::as_trial(id)] = "command " + task.value;
+  out->set_text(scheduler::to_text(found, names));
   out->set_slots(found.slots);
   out->set_position(found.position);
   out->set_queued(found.queued);
   out->set_more_blockers(found.more_blockers);
-  for (const scheduler::Blocker& blocker : found.blockers) to_proto(blocker, out->add_blockers());
-  for (const scheduler::Suggestion& suggestion : found.suggestions) to_proto(suggestion, out->add_suggestions());
+  for (const scheduler::Blocker& blocker : found.blockers) to_proto(sight, blocker, out->add_blockers());
+  for (const scheduler::Suggestion& suggestion : found.suggestions) to_proto(sight, suggestion, out->add_suggestions());
   if (!found.estimate) return {};
   out->mutable_estimate()->set_seconds(found.estimate->seconds);
   out->mutable_estimate()->set_median(found.estimate->median);
@@ -138,6 +152,26 @@ std::string ended_as(const std::string& name, core::State state) {
 }
 
 }  // namespace
+
+Status explain_command(const Context& context, const core::Command& command, v1::Explanation* out) {
+  const std::string its = "command " + command.task.value;
+  TRY_ASSIGN(const auto sight, see(context, [id = command.id, its](const core::Core& core, Sight& seen) {
+               auto command = core.commands().find(id);
+               if (command == core.commands().end()) return;
+               auto allocation = core.allocations().find(AllocationId(command->second.task.value + ".1"));
+               if (allocation != core.allocations().end()) {
+                 const bool leaves = allocation->second.state == core::AllocationState::kTerminating;
+                 seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") + where(allocation->second);
+                 return;
+               }
+               seen.trial = core::as_trial(id);
+               seen.pool = core.pool_of(command->second);
+               copy_pool(core, seen);
+             }));
+  if (sight->otherwise.empty()) sight->otherwise = ended_as(its, command.state);
+  out->set_command_id(command.task.value);
+  return explain(context, *sight, out);
+}
 
 grpc::ServerUnaryReactor* ExplanationService::ExplainTrial(grpc::CallbackServerContext* call,
                                                            const v1::ExplainTrialRequest* request,

@@ -1,4 +1,4 @@
-// Owns ExplanationService: why a trial waits. Computed on a copy of its pool, off the core's thread.
+// Owns why a trial or a command waits; ExplanationService. Computed on a copy of its pool, off the core's thread.
 #pragma once
 
 #include "det/v1/explanation.grpc.pb.h"
@@ -18,5 +18,8 @@ class ExplanationService final : public v1::ExplanationService::CallbackService 
  private:
   const Context& context_;
 };
+
+/// Why a command waits, or what it does instead.
+Status explain_command(const Context& context, const core::Command& command, v1::Explanation* out);
 
 }  // namespace det::api

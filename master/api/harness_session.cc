@@ -124,6 +124,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       self->on_edge([self, sequences, status] {
         self->rows_in_flight_ = false;
         if (status) {
+          self->context_.calls->metric_reports += sequences.size();
           self->publish(loop::Change::Kind::kMetrics);
         }
         for (const std::int64_t sequence : sequences) self->report_done(sequence, status);

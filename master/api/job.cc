@@ -21,7 +21,8 @@ struct Slots {
 std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
   std::map<ExperimentId, Slots> slots;
   for (const auto& [id, allocation] : core.allocations()) {
-    Slots& its = slots[core.trials().at(allocation.trial).experiment];
+    Slots& its = slots[core::is_command(allocation.trial) ? core::as_job(core::command_of(allocation.trial))
+                                                           : core.trials().at(allocation.trial).experiment];
     its.held += allocation.slot_count();
     its.asked += allocation.slot_count();
   }
@@ -51,52 +52,99 @@ v1::Job to_job(const core::Core& core, const core::Experiment& experiment, const
   return job;
 }
 
+v1::Job to_job(const core::Core& core, const core::Command& command, const Slots& slots) {
+  v1::Job job;
+  job.set_type("TYPE_COMMAND");
+  to_proto(command.submitted, job.mutable_submission_time());
+  job.set_user_id(static_cast<int>(command.owner.value));
+  job.set_resource_pool(core.pool_of(command));
+  job.set_priority(command.queue.priority);
+  job.set_weight(command.queue.weight);
+  job.set_entity_id(command.task.value);
+  job.set_job_id(command.job_id);
+  job.set_requested_slots(slots.asked);
+  job.set_allocated_slots(slots.held);
+  job.set_name(command.config->description.empty() ? join(command.config->entrypoint, " ").substr(0, 80)
+                                                   : command.config->description);
+  const bool runs = core.allocations().contains(AllocationId(command.task.value + ".1"));
+  job.mutable_summary()->set_state(runs ? v1::Job::Summary::STATE_SCHEDULED : v1::Job::Summary::STATE_QUEUED);
+  return job;
+}
+
+/// One that has a place in a queue: an experiment or a command.
+struct Queued {
+  std::string pool;
+  core::QueuePlace place;
+  ExperimentId id;
+  const core::Experiment* experiment = nullptr;
+  const core::Command* command = nullptr;
+};
+
 std::vector<v1::Job> jobs_in_order(const core::Core& core) {
-  std::vector<const core::Experiment*> order;
+  std::vector<Queued> order;
   for (const auto& [id, experiment] : core.experiments()) {
-    if (!experiment.unmanaged) order.push_back(&experiment);
+    if (!experiment.unmanaged) order.push_back({core.pool_of(experiment), experiment.queue, id, &experiment});
   }
-  std::sort(order.begin(), order.end(), [&](const core::Experiment* a, const core::Experiment* b) {
-    return std::tie(core.pool_of(*a), a->queue.priority, a->queue.position, a->id) <
-           std::tie(core.pool_of(*b), b->queue.priority, b->queue.position, b->id);
+  for (const auto& [id, command] : core.commands()) {
+    order.push_back({core.pool_of(command), command.queue, core::as_job(id), nullptr, &command});
+  }
+  std::sort(order.begin(), order.end(), [&](const Queued& a, const Queued& b) {
+    return std::tie(a.pool, a.place.priority, a.place.position, a.id) <
+           std::tie(b.pool, b.place.priority, b.place.position, b.id);
   });
   const std::map<ExperimentId, Slots> slots = slots_of(core);
   std::vector<v1::Job> jobs;
   std::map<std::string, int> ahead;
-  for (const core::Experiment* experiment : order) {
-    auto its = slots.find(experiment->id);
+  for (const Queued& one : order) {
+    auto its = slots.find(one.id);
     if (its == slots.end()) continue;  // paused: it neither waits nor runs
-    v1::Job& job = jobs.emplace_back(to_job(core, *experiment, its->second));
+    v1::Job& job = jobs.emplace_back(one.command ? to_job(core, *one.command, its->second)
+                                                 : to_job(core, *one.experiment, its->second));
     if (job.summary().state() != v1::Job::Summary::STATE_QUEUED) continue;
     job.mutable_summary()->set_jobs_ahead(ahead[job.resource_pool()]++);
   }
   return jobs;
 }
 
-/// The experiment of each id; null where there is none that lives.
-Result<std::map<std::string, ExperimentId>> experiments_of(const Context& context) {
-  auto found = std::make_shared<std::map<std::string, ExperimentId>>();
+/// What has a place in a queue, by its job id. `entity`: what rights are asked of.
+struct Named {
+  ExperimentId id;
+  std::string entity;
+};
+using Jobs = std::map<std::string, Named>;
+
+Result<Jobs> named_jobs(const Context& context) {
+  auto found = std::make_shared<Jobs>();
   const bool seen = context.loop.inspect([found](const core::Core& core) {
-    for (const auto& [id, experiment] : core.experiments()) (*found)[experiment.job_id] = id;
+    for (const auto& [id, experiment] : core.experiments())
+      (*found)[experiment.job_id] = {id, std::to_string(id.value)};
+    for (const auto& [id, command] : core.commands()) (*found)[command.job_id] = {core::as_job(id), command.task.value};
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   return std::move(*found);
 }
 
-Result<core::UpdateJob> to_input(const v1::QueueControl& control, const std::map<std::string, ExperimentId>& jobs) {
-  const auto find = [&](const std::string& job) -> Result<ExperimentId> {
+Status authorize_job(const Context& context, const Caller& caller, Action action, const Named& job) {
+  const Target target = core::is_command(job.id) ? Target::kTask : Target::kExperiment;
+  return authorize(caller, action, target, {job.entity}, context.pool);
+}
+
+Result<core::UpdateJob> to_input(const Context& context, const Caller& caller, const v1::QueueControl& control,
+                                 const Jobs& jobs) {
+  const auto find = [&](const std::string& job, Action action) -> Result<ExperimentId> {
     auto it = jobs.find(job);
     if (it == jobs.end()) return fail(Code::kNotFound, "job " + make_utf8(job) + " has ended or does not exist");
-    return it->second;
+    TRY(authorize_job(context, caller, action, it->second));
+    return it->second.id;
   };
   core::UpdateJob input;
-  TRY_ASSIGN(input.experiment, find(control.job_id()));
+  TRY_ASSIGN(input.experiment, find(control.job_id(), Action::kEdit));
   switch (control.action_case()) {
     case v1::QueueControl::kAheadOf:
     case v1::QueueControl::kBehindOf: {
       const bool ahead = control.action_case() == v1::QueueControl::kAheadOf;
       core::UpdateJob::Beside beside{.side = ahead ? scheduler::Side::kAhead : scheduler::Side::kBehind, .anchor = {}};
-      TRY_ASSIGN(beside.anchor, find(ahead ? control.ahead_of() : control.behind_of()));
+      TRY_ASSIGN(beside.anchor, find(ahead ? control.ahead_of() : control.behind_of(), Action::kView));
       input.beside = beside;
       break;
     }
@@ -120,9 +168,9 @@ Result<core::UpdateJob> to_input(const v1::QueueControl& control, const std::map
   return input;
 }
 
-/// Only as far as the config policies let its users go.
+/// Only as far as the config policies let its users go: they are of experiments.
 Status check_limits(const Context& context, const core::UpdateJob& input) {
-  if (!input.priority && !input.max_slots && !input.beside) return {};
+  if (core::is_command(input.experiment) || (!input.priority && !input.max_slots && !input.beside)) return {};
   TRY_ASSIGN(const auto workspaces,
              db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(input.experiment.value)}));
   TRY_ASSIGN(const expconf::Policies limits, limits_of(context.pool, workspaces.front()));
@@ -135,8 +183,13 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
   if (input.beside) {
     auto its = std::make_shared<std::optional<int>>();
     const bool seen = context.loop.inspect([its, anchor = input.beside->anchor](const core::Core& core) {
-      const auto found = core.experiments().find(anchor);
-      if (found != core.experiments().end()) *its = found->second.queue.priority;
+      if (core::is_command(anchor)) {
+        const auto found = core.commands().find(core::command_of(anchor));
+        if (found != core.commands().end()) *its = found->second.queue.priority;
+      } else {
+        const auto found = core.experiments().find(anchor);
+        if (found != core.experiments().end()) *its = found->second.queue.priority;
+      }
     });
     if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
     priority = *its;
@@ -153,16 +206,25 @@ Status check_pool(const Context& context, const core::UpdateJob& input) {
   if (!input.pool) return {};
   auto problem = std::make_shared<std::string>();
   const bool seen = context.loop.inspect([problem, &context, input](const core::Core& core) {
-    const auto experiment = core.experiments().find(input.experiment);
-    if (experiment == core.experiments().end()) return;
+    int slots = 0;
+    bool single_node = true;
+    if (core::is_command(input.experiment)) {
+      const auto command = core.commands().find(core::command_of(input.experiment));
+      if (command == core.commands().end()) return;
+      slots = command->second.config->slots;
+    } else {
+      const auto experiment = core.experiments().find(input.experiment);
+      if (experiment == core.experiments().end()) return;
+      slots = experiment->second.config->resources.slots_per_trial;
+      single_node = experiment->second.config->resources.is_single_node;
+    }
     const std::vector<scheduler::Agent> agents = core.agents_of(*input.pool);
     if (agents.empty() && *input.pool != context.settings.default_pool) {
       *problem = "no agent is in pool " + make_utf8(*input.pool);
       return;
     }
-    const expconf::Resources& resources = experiment->second.config->resources;
-    const Status fits = scheduler::fits({scheduler::shape_of(*input.pool, agents)}, *input.pool,
-                                        resources.slots_per_trial, resources.is_single_node);
+    const Status fits =
+        scheduler::fits({scheduler::shape_of(*input.pool, agents)}, *input.pool, slots, single_node);
     if (!fits) *problem = fits.error().message;
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
@@ -180,14 +242,17 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Job>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) { *list = jobs_in_order(core); });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  std::vector<std::string> ids;
-  for (const v1::Job& job : *list) ids.push_back(job.entity_id());
-  TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kExperiment, ids, context_.pool));
-  std::vector<v1::Job> shown;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (visible[i]) shown.push_back(std::move((*list)[i]));
+  std::map<std::string, bool> visible;
+  for (const db::Placed kind : {db::Placed::kExperiment, db::Placed::kTask}) {
+    std::vector<std::string> ids;
+    for (const v1::Job& job : *list) {
+      if ((job.type() == "TYPE_COMMAND") == (kind == db::Placed::kTask)) ids.push_back(job.entity_id());
+    }
+    TRY_ASSIGN(const auto seen, may_see(caller, kind, ids, context_.pool));
+    for (std::size_t i = 0; i < ids.size(); ++i) visible[ids[i]] = seen[i];
   }
-  return shown;
+  std::erase_if(*list, [&](const v1::Job& job) { return !visible.at(job.entity_id()); });
+  return std::move(*list);
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
@@ -241,17 +306,11 @@ grpc::ServerUnaryReactor* JobService::UpdateJobQueue(grpc::CallbackServerContext
                                                      const v1::UpdateJobQueueRequest* request,
                                                      v1::UpdateJobQueueResponse*) {
   auto body = [this, request](const Caller& caller) -> Status {
-    TRY_ASSIGN(const auto known, experiments_of(context_));
+    TRY_ASSIGN(const Jobs known, named_jobs(context_));
     std::vector<core::UpdateJob> inputs;
     for (const v1::QueueControl& control : request->updates()) {
-      TRY_ASSIGN(inputs.emplace_back(), to_input(control, known));
-      const core::UpdateJob& input = inputs.back();
-      TRY(authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(input.experiment.value)}, context_.pool));
-      if (input.beside) {
-        TRY(authorize(caller, Action::kView, Target::kExperiment, {std::to_string(input.beside->anchor.value)},
-                      context_.pool));
-      }
-      TRY(check_job_update(context_, input));
+      TRY_ASSIGN(inputs.emplace_back(), to_input(context_, caller, control, known));
+      TRY(check_job_update(context_, inputs.back()));
     }
     for (core::UpdateJob& input : inputs) TRY(context_.loop.ask(std::move(input)));
     return {};

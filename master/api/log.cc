@@ -6,24 +6,30 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "master/api/convert.h"
+#include "master/db/queries_command.h"
 #include "master/db/queries_trial.h"
 
 namespace det::api {
 namespace {
 
-constexpr const char* kMethod = "/det.v1.LogService/TrialLogs";
 constexpr std::int64_t kPage = 1000;
 constexpr std::int64_t kLongestTail = 10'000;
 
 class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
  public:
-  Reader(const Context& context, grpc::CallbackServerContext* call, const v1::TrialLogsRequest& request)
+  /// Of the task, or when it is "" of the trial in `query`. `asked` is the request as it came, for `method`.
+  Reader(const Context& context, grpc::CallbackServerContext* call, const char* method,
+         std::shared_ptr<const google::protobuf::Message> asked, v1::TrialLogsRequest query, TaskId task)
       : context_(context),
         call_(call),
         credentials_(read_credentials(*call)),
-        request_(request),
-        left_(request.limit()) {}
+        method_(method),
+        asked_(std::move(asked)),
+        request_(std::move(query)),
+        task_(std::move(task)),
+        left_(request_.limit()) {}
 
   void start() {
     self_ = shared_from_this();
@@ -64,17 +70,15 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   // -------------------------------------------------------------------------------------------------
 
   void open() {
-    auto caller = authorize(kMethod, credentials_, context_.pool, &request_);
+    auto caller = authorize(method_, credentials_, context_.pool, asked_.get());
     if (!caller) return finish_later(caller.error());
-    auto trial = db::get_trial(context_.pool, TrialId(request_.trial_id()));
-    if (!trial) return finish_later(trial.error());
-    filter_.task = trial->trial.task;
+    if (auto found = find_task(); !found) return finish_later(found.error());
     // Tells the gateway that an answer has begun, though its first line may be long in coming.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
     // Long reads are watched like the followed ones: who may read now may be put out before the end.
     watched_ =
-        context_.streams->open(kMethod, credentials_, std::make_shared<const v1::TrialLogsRequest>(request_),
+        context_.streams->open(method_, credentials_, asked_,
                                [weak = weak_from_this()](const Error& error) {
                                  if (auto self = weak.lock())
                                    self->on_edge([self, error] { self->cut(error); });
@@ -90,13 +94,25 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     read();
   }
 
+  Status find_task() {
+    if (task_.value.empty()) {
+      TRY_ASSIGN(const auto trial, db::get_trial(context_.pool, TrialId(request_.trial_id())));
+      task_ = trial.trial.task;
+    } else {
+      TRY_ASSIGN(const auto facts, db::get_task(context_.pool, task_));
+      request_.set_trial_id(static_cast<int>(facts.trial.value));
+    }
+    filter_.task = task_;
+    return {};
+  }
+
   void read() {
-    // The end is looked at before the lines: lines written before the trial ended are then all seen.
+    // The end is looked at before the lines: lines written before the task ended are then all seen.
     bool ended = false;
     if (request_.follow()) {
-      auto trial = db::get_trial(context_.pool, TrialId(request_.trial_id()));
-      if (!trial) return finish_later(trial.error());
-      ended = core::is_terminal(trial->trial.state);
+      auto task = db::get_task(context_.pool, task_);
+      if (!task) return finish_later(task.error());
+      ended = task->ended;
     }
     db::LogFilter filter = filter_;
     filter.limit = left_ > 0 ? std::min(left_, kPage) : kPage;
@@ -118,7 +134,8 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
   bool concerns(const loop::Change& change) const {
     return change.task == filter_.task &&
-           (change.kind == loop::Change::Kind::kLogs || change.kind == loop::Change::Kind::kTrial);
+           (change.kind == loop::Change::Kind::kLogs || change.kind == loop::Change::Kind::kTrial ||
+            change.kind == loop::Change::Kind::kCommand);
   }
 
   void told() {
@@ -194,7 +211,10 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   const Context& context_;
   grpc::CallbackServerContext* const call_;
   const Credentials credentials_;
-  const v1::TrialLogsRequest request_;
+  const char* const method_;
+  const std::shared_ptr<const google::protobuf::Message> asked_;
+  v1::TrialLogsRequest request_;
+  TaskId task_;
   db::LogFilter filter_;
   std::int64_t left_;  ///< lines still wanted; 0: no limit
   std::int64_t newest_ = 0;
@@ -231,7 +251,21 @@ db::LogFilter log_filter(const v1::TrialLogsRequest& request) {
 
 grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
                                                               const v1::TrialLogsRequest* request) {
-  auto reader = std::make_shared<Reader>(context_, call, *request);
+  auto reader = std::make_shared<Reader>(context_, call, "/det.v1.LogService/TrialLogs",
+                                         std::make_shared<const v1::TrialLogsRequest>(*request), *request, TaskId());
+  reader->start();
+  return reader.get();
+}
+
+grpc::ServerWriteReactor<v1::LogEntry>* LogService::TaskLogs(grpc::CallbackServerContext* call,
+                                                             const v1::TaskLogsRequest* request) {
+  // Their fields have the same numbers.
+  v1::TrialLogsRequest query;
+  query.ParseFromString(request->SerializeAsString());
+  query.DiscardUnknownFields();
+  auto reader = std::make_shared<Reader>(context_, call, "/det.v1.LogService/TaskLogs",
+                                         std::make_shared<const v1::TaskLogsRequest>(*request), std::move(query),
+                                         TaskId(make_utf8(request->task_id())));
   reader->start();
   return reader.get();
 }

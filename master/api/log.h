@@ -1,4 +1,4 @@
-// Owns LogService: a trial's log, paged from the database and followed by notification.
+// Owns LogService: a task's log, paged from the database and followed by notification.
 #pragma once
 
 #include "det/v1/log.grpc.pb.h"
@@ -12,6 +12,8 @@ class LogService final : public v1::LogService::CallbackService {
   explicit LogService(const Context& context) : context_(context) {}
   grpc::ServerWriteReactor<v1::LogEntry>* TrialLogs(grpc::CallbackServerContext* call,
                                                     const v1::TrialLogsRequest* request) override;
+  grpc::ServerWriteReactor<v1::LogEntry>* TaskLogs(grpc::CallbackServerContext* call,
+                                                   const v1::TaskLogsRequest* request) override;
 
  private:
   const Context& context_;

@@ -12,6 +12,7 @@
 #include "master/api/auth.h"
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
+#include "master/api/command.h"
 #include "master/api/experiment.h"
 #include "master/api/explanation.h"
 #include "master/api/harness_session.h"
@@ -19,6 +20,7 @@
 #include "master/api/log.h"
 #include "master/api/policy.h"
 #include "master/api/project.h"
+#include "master/api/prometheus.h"
 #include "master/api/role.h"
 #include "master/api/run.h"
 #include "master/api/search.h"
@@ -80,6 +82,8 @@ struct Server::Parts {
         projects(c),
         tasks(c),
         runs(c),
+        commands(c),
+        prometheus(c),
         harness(c),
         agent(c) {}
 
@@ -104,6 +108,8 @@ struct Server::Parts {
   ProjectService projects;
   TaskService tasks;
   RunService runs;
+  CommandService commands;
+  PrometheusService prometheus;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -133,6 +139,8 @@ struct Server::Parts {
     builder.RegisterService(&projects);
     builder.RegisterService(&tasks);
     builder.RegisterService(&runs);
+    builder.RegisterService(&commands);
+    builder.RegisterService(&prometheus);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }
@@ -185,6 +193,8 @@ void Server::send(core::Send send) {
 }
 
 void Server::changed(const loop::Change& change) {
+  if (change.kind == loop::Change::Kind::kMetrics && change.name == "validation")
+    ++parts_->context.calls->metric_reports;
   parts_->context.collector->changed(change);
   parts_->context.hub.publish(change);
 }

@@ -8,6 +8,7 @@
 #include "master/api/reporter.h"
 #include "master/db/experiment_changes.h"
 #include "master/db/queries_allocation.h"
+#include "master/db/queries_command.h"
 #include "master/db/queries_model.h"
 
 namespace det::api {
@@ -22,14 +23,23 @@ grpc::ServerUnaryReactor* TaskService::GetTask(grpc::CallbackServerContext* call
                                                v1::GetTaskResponse* response) {
   auto body = [this, request, response](const Caller&) -> Status {
     const TaskId id(request->task_id());
-    TRY_ASSIGN(const TrialId trial_id, db::trial_of_task(context_.pool, id));
-    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
-    TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, trial_id));
+    TRY_ASSIGN(const db::TaskFacts facts, db::get_task(context_.pool, id));
     v1::Task* task = response->mutable_task();
     task->set_task_id(id.value);
-    task->set_task_type(v1::TASK_TYPE_TRIAL);
-    to_proto(trial.trial.started, task->mutable_start_time());
-    if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
+    TrialId holder = facts.trial;
+    if (facts.trial.value != 0) {
+      TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, facts.trial));
+      task->set_task_type(v1::TASK_TYPE_TRIAL);
+      to_proto(trial.trial.started, task->mutable_start_time());
+      if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
+    } else {
+      TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, id));
+      task->set_task_type(v1::TASK_TYPE_COMMAND);
+      to_proto(row.command.submitted, task->mutable_start_time());
+      if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());
+      holder = core::as_trial(row.command.id);
+    }
+    TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, holder));
     for (const db::AllocationRow& row : allocations) {
       v1::TaskAllocation* out = task->add_allocations();
       out->set_task_id(id.value);

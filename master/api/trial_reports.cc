@@ -53,6 +53,7 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
     return {};
   }
   TRY(store_rows(context_, reporter, report, time));
+  ++context_.calls->metric_reports;
   context_.hub.publish({.kind = loop::Change::Kind::kMetrics,
                         .experiment = reporter.experiment,
                         .trial = reporter.trial,

@@ -28,12 +28,20 @@ void Core::Impl::assign(Trial& trial, const std::vector<scheduler::Part>& parts)
     trial.last_validation = trial.checkpoint_validation;
   }
   touched_trials.insert(trial.id);
+  allocate(trial.task, trial.id, trial.run, parts);
+}
 
-  const AllocationId id(trial.task.value + "." + std::to_string(trial.run));
+void Core::Impl::assign(Command& command, const std::vector<scheduler::Part>& parts) {
+  waiting.erase(as_trial(command.id));
+  allocate(command.task, as_trial(command.id), 1, parts);
+}
+
+void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, const std::vector<scheduler::Part>& parts) {
+  const AllocationId id(task.value + "." + std::to_string(run));
   Allocation& allocation = allocations[id];
   allocation.id = id;
-  allocation.trial = trial.id;
-  allocation.run = trial.run;
+  allocation.trial = trial;
+  allocation.run = run;
   std::string where;
   for (const scheduler::Part& part : parts) {
     const Agent& agent = agents.at(part.agent);
@@ -47,9 +55,10 @@ void Core::Impl::assign(Trial& trial, const std::vector<scheduler::Part>& parts)
   allocation.port = port_for(allocation);
   if (allocation.port != 0) ports.insert(allocation.port);
   allocation.started = now.wall;
-  live[trial.id] = id;
+  live[trial] = id;
   touched_allocations.insert(id);
-  log(trial, trial.run, "trial " + std::to_string(trial.id.value) + " was assigned to " + where);
+  const std::string who = is_command(trial) ? "the command" : "trial " + std::to_string(trial.value);
+  log(allocation, who + " was assigned to " + where);
   for (const AllocationPart& part : allocation.parts) send_start(allocation, part);
 }
 
@@ -65,13 +74,19 @@ int Core::Impl::port_for(const Allocation& allocation) const {
 }
 
 void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& part) {
-  const Trial& trial = trials.at(allocation.trial);
-  const Experiment& experiment = experiments.at(trial.experiment);
   const Agent& agent = agents.at(part.agent);
   const auto number = static_cast<int>(&part - allocation.parts.data());
   if (agent.session == 0 || (number > 0 && is(Mutant::kGangHalfStarted))) return;
+  if (is_command(allocation.trial)) {
+    const Command& command = commands.at(command_of(allocation.trial));
+    out->sends.push_back(
+        StartAllocation{agent.id, agent.session, allocation, number, {}, {}, nullptr, command.context, command});
+    return;
+  }
+  const Trial& trial = trials.at(allocation.trial);
+  const Experiment& experiment = experiments.at(trial.experiment);
   out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
-                                       searches.at(experiment.id).config, experiment.model_definition});
+                                       searches.at(experiment.id).config, experiment.model_definition, std::nullopt});
 }
 
 void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {
@@ -97,7 +112,7 @@ void Core::Impl::kill(Allocation& allocation, const std::string& why) {
   advance(allocation, AllocationState::kTerminating);
   set_timer(allocation);
   tell_leaving(allocation);
-  log(trials.at(allocation.trial), allocation.run, "forcibly killing: " + why);
+  log(allocation, "forcibly killing: " + why);
   send_kill(allocation);
 }
 
@@ -164,8 +179,7 @@ void Core::Impl::end_the_others(Allocation& allocation) {
   advance(allocation, AllocationState::kTerminating);
   set_timer(allocation);
   tell_leaving(allocation);
-  log(trials.at(allocation.trial), allocation.run,
-      "a part of it ended: " + allocation.exit->message + "; the others are killed", "ERROR");
+  log(allocation, "a part of it ended: " + allocation.exit->message + "; the others are killed", "ERROR");
   send_kill(allocation);
 }
 
@@ -180,11 +194,11 @@ void Core::Impl::finish(Allocation& allocation) {
   live.erase(allocation.trial);
   ports.erase(allocation.port);
   tell_ended(allocation);
-  Trial& trial = trials.at(allocation.trial);
   const bool ok =
       allocation.exit->kind == ExitKind::kSucceeded || allocation.exit->kind == ExitKind::kStopped;
-  log(trial, allocation.run, "exited: " + allocation.exit->message, ok ? "INFO" : "ERROR");
-  decide(trial, allocation);
+  log(allocation, "exited: " + allocation.exit->message, ok ? "INFO" : "ERROR");
+  if (is_command(allocation.trial)) return decide(commands.at(command_of(allocation.trial)), allocation);
+  decide(trials.at(allocation.trial), allocation);
 }
 
 void Core::Impl::look_at_deadlines(Allocation& allocation) {

@@ -44,6 +44,7 @@ std::optional<MonoTime> Core::next_deadline() const { return impl_->timers.next(
 
 const std::map<ExperimentId, Experiment>& Core::experiments() const { return impl_->experiments; }
 const std::map<TrialId, Trial>& Core::trials() const { return impl_->trials; }
+const std::map<CommandId, Command>& Core::commands() const { return impl_->commands; }
 const std::map<AllocationId, Allocation>& Core::allocations() const { return impl_->allocations; }
 const std::map<AgentId, Agent>& Core::agents() const { return impl_->agents; }
 const std::map<std::string, scheduler::Scheduler>& Core::pools() const { return impl_->pools; }
@@ -56,6 +57,7 @@ std::vector<scheduler::Agent> Core::agents_of(const std::string& pool) const {
   return found;
 }
 const std::string& Core::pool_of(const Experiment& experiment) const { return impl_->pool_of(experiment); }
+const std::string& Core::pool_of(const Command& command) const { return impl_->pool_of(command); }
 const searcher::Searcher* Core::searcher(ExperimentId id) const {
   auto it = impl_->searches.find(id);
   return it == impl_->searches.end() ? nullptr : &it->second.searcher;
@@ -81,6 +83,7 @@ void Core::Impl::flush() {
     writes.push_back(PutExperiment{experiments.at(id), fresh_experiments.contains(id)});
   }
   for (TrialId id : std::exchange(touched_trials, {})) writes.push_back(PutTrial{trials.at(id)});
+  for (CommandId id : touched_commands) writes.push_back(PutCommand{commands.at(id)});
   for (const AllocationId& id : std::exchange(touched_allocations, {})) {
     const Allocation& allocation = allocations.at(id);
     writes.push_back(PutAllocation{allocation});
@@ -97,6 +100,7 @@ void Core::Impl::flush() {
   }
   for (; ended_requests.size() > kEndedRequests; ended_requests.pop_front())
     requests.erase(ended_requests.front());
+  for (CommandId id : std::exchange(touched_commands, {})) forget_if_ended(id);
   fresh_experiments.clear();
   out = nullptr;
 }
@@ -112,9 +116,19 @@ void Core::Impl::reply(ReplyTo to, Result<ReplyValue> value) {
   if (to != 0) out->replies.push_back({to, std::move(value)});
 }
 
+void Core::Impl::log(const TaskId& task, RunNumber run, std::string text, std::string level) {
+  inserts.push_back(AppendTaskLog{task, AllocationId(task.value + "." + std::to_string(run)), std::move(level),
+                                  std::move(text), now.wall});
+}
+
 void Core::Impl::log(const Trial& trial, RunNumber run, std::string text, std::string level) {
-  inserts.push_back(AppendTaskLog{trial.task, AllocationId(trial.task.value + "." + std::to_string(run)),
-                                  std::move(level), std::move(text), now.wall});
+  log(trial.task, run, std::move(text), std::move(level));
+}
+
+void Core::Impl::log(const Allocation& allocation, std::string text, std::string level) {
+  const TaskId& task = is_command(allocation.trial) ? commands.at(command_of(allocation.trial)).task
+                                                    : trials.at(allocation.trial).task;
+  log(task, allocation.run, std::move(text), std::move(level));
 }
 
 void Core::Impl::handle(const Tick&) {

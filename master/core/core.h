@@ -62,6 +62,7 @@ class Core {
   // Read access, for the API's view of live things and for the invariants.
   const std::map<ExperimentId, Experiment>& experiments() const;
   const std::map<TrialId, Trial>& trials() const;
+  const std::map<CommandId, Command>& commands() const;  ///< that have not ended
   const std::map<AllocationId, Allocation>& allocations() const;
   const std::map<AgentId, Agent>& agents() const;
   const std::map<std::string, scheduler::Scheduler>& pools() const;
@@ -70,6 +71,7 @@ class Core {
   /// The agents of a pool as its scheduler knows them.
   std::vector<scheduler::Agent> agents_of(const std::string& pool) const;
   const std::string& pool_of(const Experiment& experiment) const;
+  const std::string& pool_of(const Command& command) const;
   const searcher::Searcher* searcher(ExperimentId id) const;
 
  private:

@@ -17,6 +17,7 @@ namespace det::core {
 /// Upserts by id; the row is the struct. The config is written once, with the experiment's first row.
 struct PutExperiment { Experiment row; bool first = false; };
 struct PutTrial { Trial row; };
+struct PutCommand { Command row; };
 struct PutAllocation { Allocation row; };
 struct PutAgentSettings { AgentSettings row; };
 /// One event of an experiment's searcher, in the order taken; replaying them rebuilds the searcher.
@@ -50,8 +51,8 @@ struct ArchiveMetrics { TrialId trial; std::int64_t beyond = 0; };
 /// A line the master adds to a task's log.
 struct AppendTaskLog { TaskId task; AllocationId allocation; std::string level; std::string text; WallTime time; };
 
-using Write = std::variant<PutExperiment, PutTrial, PutAllocation, PutAgentSettings, AppendSearcherEvent, PutSearcherSnapshot,
-                           InsertValidation, InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog>;
+using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, AppendSearcherEvent,
+                           PutSearcherSnapshot, InsertValidation, InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog>;
 
 // ---- sends (released when the writes of the same step are durable) -------------------------------------------------
 
@@ -65,6 +66,7 @@ struct StartAllocation {
   ExperimentId experiment;
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::string model_definition;
+  std::optional<Command> command;  ///< it is one; then `trial`, `experiment` and `config` say nothing
 };
 /// To an agent: SIGTERM to the process group, SIGKILL after the agent's grace. Repeats safely.
 struct KillAllocation { AgentId agent; std::uint64_t session = 0; AllocationId allocation; };

@@ -160,7 +160,9 @@ void Core::Impl::act(Experiment& experiment, const searcher::Action& action) {
   } else if (auto* held = std::get_if<searcher::Hold>(&action)) {
     if (Trial* trial = trial_of(experiment.id, held->trial)) hold(*trial);
   } else if (auto* resumed = std::get_if<searcher::Resume>(&action)) {
-    if (Trial* trial = trial_of(experiment.id, resumed->trial)) go_on(*trial);
+    // Not in one that is ending: the search wishes this before it has heard that the trial was ended too.
+    Trial* trial = trial_of(experiment.id, resumed->trial);
+    if (trial && !is_stopping(experiment.state)) go_on(*trial);
   } else {
     searches.at(experiment.id).shutdown = std::get<searcher::Shutdown>(action);
   }

@@ -1,5 +1,5 @@
 // Owns the core's state and the list of its rules; private to this folder. One source per noun:
-// experiments.cc, trials.cc, allocations.cc, agents.cc, pools.cc, queue.cc; reports.cc (what harnesses say), restore.cc
+// experiments.cc, trials.cc, commands.cc, allocations.cc, agents.cc, pools.cc, queue.cc; reports.cc (what harnesses say), restore.cc
 // (start), core.cc (dispatch, flush).
 //
 // A step: begin → handler (refuses first, then changes) → settle (searcher events until quiet) → flush (rows
@@ -37,10 +37,13 @@ struct Core::Impl {
   /// Of experiments that ended after they were taken up again: how many events they had. Older rows are stale.
   std::map<ExperimentId, std::int64_t> ended_again;
   std::map<TrialId, Trial> trials;
+  std::map<CommandId, Command> commands;
+  std::map<TaskId, CommandId> command_tasks;  ///< of live commands, and of those in `ended_commands`
+  std::deque<TaskId> ended_commands;          ///< the newest to end, as `ended_requests`
   std::map<AllocationId, Allocation> allocations;
-  std::map<TrialId, AllocationId> live;              ///< the allocation of each trial that has one
+  std::map<TrialId, AllocationId> live;              ///< the allocation of each trial and command that has one
   std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost before they did anything
-  std::set<TrialId> waiting;                         ///< trials that want slots
+  std::set<TrialId> waiting;                         ///< trials and commands that want slots
   std::map<std::string, scheduler::Scheduler> pools; ///< told of every change
   std::set<std::string> dirty;                       ///< pools whose slots or requests changed
   std::set<int> ports;                               ///< where live gangs meet
@@ -50,12 +53,14 @@ struct Core::Impl {
   Timers<TimerKey> timers;
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
+  CommandId next_command{1};
 
   // Of the step in progress.
   Now now{};
   Effects* out = nullptr;
   std::set<ExperimentId> fresh_experiments, touched_experiments, ended_experiments;
   std::set<TrialId> touched_trials;
+  std::set<CommandId> touched_commands;
   std::set<AllocationId> touched_allocations;
   std::vector<Write> inserts;
   std::vector<Write> late;  ///< of kMetricAfterDecision: to be written with the next step
@@ -68,7 +73,9 @@ struct Core::Impl {
   void settle();
   void flush();
   void reply(ReplyTo to, Result<ReplyValue> value);
+  void log(const TaskId& task, RunNumber run, std::string text, std::string level = "INFO");
   void log(const Trial& trial, RunNumber run, std::string text, std::string level = "INFO");
+  void log(const Allocation& allocation, std::string text, std::string level = "INFO");
   void handle(const Tick& input);
 
   // pools.cc
@@ -82,12 +89,16 @@ struct Core::Impl {
   void tell_ended(const Allocation& allocation);
   void schedule_pool(const std::string& name);
   const std::string& pool_of(const Experiment& experiment) const;
+  const std::string& pool_of(const Command& command) const;
   static QueuePlace place_of(const expconf::ExperimentConfig& config, WallTime submitted);
 
   // queue.cc
   void handle(const UpdateJob& input);
   void handle(const SetService& input);
-  Status check(const UpdateJob& input) const;
+  struct Place;
+  Result<Place> find_place(ExperimentId job);
+  Status check(const UpdateJob& input, const Place& place);
+  void tell_place(ExperimentId job);
   void move_to(Experiment& experiment, const std::string& name);
   void place(const std::vector<scheduler::Job>& moved);
   std::vector<scheduler::Job> jobs_of(const std::string& name) const;
@@ -98,6 +109,7 @@ struct Core::Impl {
   Result<Search> make_search(const Experiment& experiment, const Recovered::SearcherLog& log) const;
   static Status number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& trials);
   Status restore_allocation(Allocation allocation);
+  Status check_allocation(const Allocation& allocation) const;
   Status restore_part(const Allocation& allocation, const AllocationPart& part);
 
   // experiments.cc
@@ -139,8 +151,26 @@ struct Core::Impl {
   void decide(Trial& trial, const Allocation& allocation);
   const expconf::ExperimentConfig& config_of(const Trial& trial) const;
 
+  // commands.cc
+  void handle(const SubmitCommand& input);
+  void handle(const KillCommand& input);
+  void request_slots(Command& command);
+  void withdraw(const Command& command);
+  void kill(Command& command);
+  void decide(Command& command, const Allocation& allocation);
+  void end(Command& command, State end);
+  void forget_if_ended(CommandId id);
+  void move_to(Command& command, const std::string& name);
+  void tell_job(const Command& command);
+  void tell_request(const Command& command);
+  scheduler::Job to_scheduler(const Command& command) const;
+  Status restore_commands(std::vector<Command> rows);
+  Status check_allocation(const Command& command, const Allocation& allocation) const;
+
   // allocations.cc
   void assign(Trial& trial, const std::vector<scheduler::Part>& parts);
+  void assign(Command& command, const std::vector<scheduler::Part>& parts);
+  void allocate(const TaskId& task, TrialId trial, RunNumber run, const std::vector<scheduler::Part>& parts);
   int port_for(const Allocation& allocation) const;
   void send_start(const Allocation& allocation, const AllocationPart& part);
   void ask_to_leave(Allocation& allocation, const std::string& why);

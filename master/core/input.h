@@ -50,6 +50,21 @@ struct KillTrial {
   TrialId trial;
 };
 
+/// Repeats safely: keyed by `task`. Replies Done.
+struct SubmitCommand {
+  ReplyTo reply = 0;
+  TaskId task;  ///< a uuid
+  UserId owner;
+  std::int64_t workspace = 1;
+  std::shared_ptr<const expconf::CommandConfig> config;
+  std::string context;
+};
+/// Repeats safely. Replies Done, or kNotFound: it does not exist, or has ended long ago.
+struct KillCommand {
+  ReplyTo reply = 0;
+  TaskId task;
+};
+
 /// More of a search that runs or is over: new totals, or else its failed trials once more, from their checkpoints.
 /// A trial that goes on starts with no restarts used. Replies Done, or kNotFound (it has ended and `ended` is null, or
 /// it does not exist), or why the search refuses (kInvalidArgument, kFailedPrecondition), or kAborted: it changed
@@ -63,14 +78,14 @@ struct ContinueSearch {
 
 /// Where an experiment stands in the queue of its pool, from now on; what is not given stays. A new priority puts it at
 /// the place of its submission; a new pool makes what runs leave, and start again there. Repeats safely. Replies Done,
-/// kNotFound, or kInvalidArgument with what is wrong.
+/// kNotFound, or kInvalidArgument with what is wrong; kFailedPrecondition for a new pool of a command that runs.
 struct UpdateJob {
   struct Beside {
     scheduler::Side side{};
     ExperimentId anchor;  ///< of the same pool; the experiment takes its priority
   };
   ReplyTo reply = 0;
-  ExperimentId experiment;
+  ExperimentId experiment;  ///< or the command
   std::optional<int> priority;
   std::optional<double> weight;
   std::optional<int> max_slots;  ///< 0: no limit
@@ -216,7 +231,7 @@ struct EndTrial {
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, ContinueSearch, BarExperiment, UpdateJob,
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch, BarExperiment, UpdateJob,
                            SetService, AgentConnected,
                            AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
                            ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption,

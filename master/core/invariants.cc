@@ -19,6 +19,24 @@ const Allocation* allocation_of(const Core& core, const Trial& trial) {
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
+const Command* find_command(const Core& core, TrialId id) {
+  if (!is_command(id)) return nullptr;
+  auto it = core.commands().find(command_of(id));
+  return it == core.commands().end() ? nullptr : &it->second;
+}
+
+const Allocation* allocation_of(const Core& core, const Command& command) {
+  auto it = core.allocations().find(AllocationId(command.task.value + ".1"));
+  return it == core.allocations().end() ? nullptr : &it->second;
+}
+
+/// Of a trial or a command.
+const Allocation* allocation_of(const Core& core, TrialId id) {
+  if (const Command* command = find_command(core, id)) return allocation_of(core, *command);
+  auto trial = core.trials().find(id);
+  return trial == core.trials().end() ? nullptr : allocation_of(core, trial->second);
+}
+
 bool is_leaving(const Allocation& allocation) {
   return allocation.preempt_requested || allocation.kill_requested || allocation.exit;
 }
@@ -37,6 +55,11 @@ void no_slot_is_given_twice(const Core& core, Broken& broken) {
 
 void allocations_are_of_the_current_run(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
+    if (is_command(allocation.trial)) {
+      const Command* command = find_command(core, allocation.trial);
+      if (!command || allocation_of(core, *command) != &allocation) broken.push_back(id.value + " is of no command");
+      continue;
+    }
     auto trial = core.trials().find(allocation.trial);
     if (trial == core.trials().end()) {
       broken.push_back(id.value + " has no trial");
@@ -52,6 +75,9 @@ void what_ended_has_left(const Core& core, Broken& broken) {
   }
   for (const auto& [id, experiment] : core.experiments()) {
     if (is_terminal(experiment.state)) broken.push_back(name(experiment) + " ended but is kept");
+  }
+  for (const auto& [id, command] : core.commands()) {
+    if (is_terminal(command.state)) broken.push_back("command " + command.task.value + " ended but is kept");
   }
 }
 
@@ -177,6 +203,29 @@ void gangs_are_whole(const Core& core, Broken& broken) {
   }
 }
 
+/// One that lives waits or runs; what users want gone leaves; nothing else is asked to.
+void commands_wait_or_run_once(const Core& core, Broken& broken) {
+  std::set<TrialId> queued;
+  for (const auto& [name_of_pool, pool] : core.pools()) {
+    for (const scheduler::Request& request : pool.snapshot().requests) {
+      if (is_command(request.trial)) queued.insert(request.trial);
+    }
+  }
+  for (const auto& [id, command] : core.commands()) {
+    const std::string its = "command " + command.task.value;
+    const Allocation* allocation = allocation_of(core, command);
+    if ((allocation != nullptr) == queued.contains(as_trial(id))) broken.push_back(its + " neither waits nor runs, or does both");
+    if (command.exit) broken.push_back(its + " lives on after its exit");
+    if (is_stopping(command.state) && (!allocation || !is_leaving(*allocation))) broken.push_back(its + " was killed and stays");
+    if (!allocation) continue;
+    if (allocation->preempt_requested) broken.push_back(its + " was asked to leave");
+    if (allocation->parts.size() != 1 || allocation->slot_count() != command.config->slots) {
+      broken.push_back(its + " has " + std::to_string(allocation->slot_count()) + " slots of " +
+                       std::to_string(command.config->slots) + " on " + std::to_string(allocation->parts.size()) + " agents");
+    }
+  }
+}
+
 void gangs_die_as_one(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     bool alive = false, failed = false;
@@ -199,8 +248,7 @@ void schedulers_know_all(const Core& core, Broken& broken) {
     const scheduler::Snapshot known = pool.snapshot();
     running += known.running.size();
     for (const scheduler::Running& one : known.running) {
-      auto trial = core.trials().find(one.trial);
-      const Allocation* allocation = trial == core.trials().end() ? nullptr : allocation_of(core, trial->second);
+      const Allocation* allocation = allocation_of(core, one.trial);
       const bool same = allocation && allocation->pool == name_of_pool && one.leaving == is_leaving(*allocation) &&
                         std::equal(one.parts.begin(), one.parts.end(), allocation->parts.begin(),
                                    allocation->parts.end(), [](const scheduler::Part& a, const AllocationPart& b) {
@@ -209,6 +257,7 @@ void schedulers_know_all(const Core& core, Broken& broken) {
       if (!same) broken.push_back("pool " + name_of_pool + " is wrong about trial " + std::to_string(one.trial.value));
     }
     for (const scheduler::Request& request : known.requests) {
+      if (is_command(request.trial)) continue;  // commands_wait_or_run_once
       auto trial = core.trials().find(request.trial);
       const bool waits = trial != core.trials().end() && trial->second.state == State::kActive &&
                          !trial->second.held && !allocation_of(core, trial->second);
@@ -251,6 +300,7 @@ std::vector<std::string> broken_invariants(const Core& core) {
   what_waits_at_a_rung_leaves(core, broken);
   what_is_stopping_was_asked_to_leave(core, broken);
   gangs_are_whole(core, broken);
+  commands_wait_or_run_once(core, broken);
   gangs_die_as_one(core, broken);
   schedulers_know_all(core, broken);
   return broken;

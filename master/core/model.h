@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "master/expconf/command.h"
 #include "master/expconf/config.h"
 #include "master/searcher/searcher.h"
 
@@ -118,6 +119,34 @@ struct Trial {
   std::optional<WallTime> ended;
 };
 
+/// Names a command inside the master; people know it by its task.
+using CommandId = Id<struct CommandTag, std::int64_t>;
+
+/// A command line in an allocation of its own: at most one, never pre-empted, whatever becomes of it never run again.
+/// kActive until it has ended, kStoppingKilled once a user wants it gone; kCompleted, kCanceled (killed) or kError.
+struct Command {
+  CommandId id;
+  TaskId task;  ///< a uuid, chosen by the caller
+  std::string job_id;
+  UserId owner;
+  std::int64_t workspace = 1;
+  State state = State::kActive;
+  std::shared_ptr<const expconf::CommandConfig> config;
+  std::string context;  ///< SHA-256 (hex) of the stored context archive; "" when there is none
+  WallTime submitted;
+  std::optional<WallTime> ended;
+  std::optional<Exit> exit;  ///< of its allocation; none when it was killed before it had one
+  QueuePlace queue;
+};
+
+/// What waits and runs is named by a trial and its experiment. A command is named so too, by numbers below zero.
+inline TrialId as_trial(CommandId id) { return TrialId(-id.value); }
+inline ExperimentId as_job(CommandId id) { return ExperimentId(-id.value); }
+inline bool is_command(TrialId id) { return id.value < 0; }
+inline bool is_command(ExperimentId id) { return id.value < 0; }
+inline CommandId command_of(TrialId id) { return CommandId(-id.value); }
+inline CommandId command_of(ExperimentId id) { return CommandId(-id.value); }
+
 /// A device an agent offers. Its position in Agent::slots is its slot id.
 struct Device {
   std::string type = "CPU";  ///< "CPU", "CUDA" or "ARTIFICIAL"
@@ -140,7 +169,7 @@ struct AllocationPart {
 
 struct Allocation {
   AllocationId id;
-  TrialId trial;
+  TrialId trial;  ///< or the command
   RunNumber run = 0;
   /// The least advanced part's, kRunning once the harness has attached, kTerminating once it is to end; kTerminated
   /// when every part is.

@@ -39,6 +39,11 @@ enum class Mutant {
   kPeerErrorCounted,     ///< what the others of a gang say when an agent is lost uses up a restart
   kGangKillForgotten,    ///< after a restart of the master, what is left of a broken gang lives on
   kHeldScheduled,        ///< a trial that waits at a rung is given slots when its experiment is activated
+  kCommandRunsAgain,     ///< a command that was lost runs once more
+  kCommandForgotten,     ///< after a restart of the master, a command that waits is no longer in the queue
+  kCommandPreempted,     ///< a command may be asked to leave for a more important trial
+  kCommandKillLost,      ///< killing a command that runs is only noted
+  kCommandTwice,         ///< a repeated submission of a command makes a second one
 };
 
 }  // namespace det::core

@@ -27,6 +27,10 @@ const std::string& Core::Impl::pool_of(const Experiment& experiment) const {
   return experiment.queue.pool.empty() ? options.default_pool : experiment.queue.pool;
 }
 
+const std::string& Core::Impl::pool_of(const Command& command) const {
+  return command.queue.pool.empty() ? options.default_pool : command.queue.pool;
+}
+
 scheduler::Scheduler& Core::Impl::pool(const std::string& name) {
   if (auto known = pools.find(name); known != pools.end()) return known->second;
   const auto rules = options.pools.find(name);
@@ -82,8 +86,15 @@ void Core::Impl::tell_request(const Trial& trial) {
 }
 
 void Core::Impl::tell_running(const Allocation& allocation) {
-  const Experiment& experiment = experiments.at(trials.at(allocation.trial).experiment);
   scheduler::Scheduler& its = pool(allocation.pool);
+  if (is_command(allocation.trial)) {
+    return its.started({.trial = allocation.trial,
+                        .job = as_job(command_of(allocation.trial)),
+                        .parts = parts_of(allocation),
+                        .preemptible = is(Mutant::kCommandPreempted),
+                        .leaving = allocation.kill_requested || allocation.exit});
+  }
+  const Experiment& experiment = experiments.at(trials.at(allocation.trial).experiment);
   const bool moved = allocation.pool != pool_of(experiment);
   if (moved) its.put_job(to_scheduler(experiment));
   its.started({.trial = allocation.trial,
@@ -107,7 +118,13 @@ void Core::Impl::tell_ended(const Allocation& allocation) {
 
 void Core::Impl::schedule_pool(const std::string& name) {
   const scheduler::Plan plan = pool(name).decide();
-  for (const scheduler::Placement& placement : plan.start) assign(trials.at(placement.trial), placement.parts);
+  for (const scheduler::Placement& placement : plan.start) {
+    if (is_command(placement.trial)) {
+      assign(commands.at(command_of(placement.trial)), placement.parts);
+    } else {
+      assign(trials.at(placement.trial), placement.parts);
+    }
+  }
   for (TrialId id : plan.preempt) {
     if (Allocation* allocation = live_allocation(id)) {
       ask_to_leave(*allocation, "its slots go to a more important trial");

@@ -7,56 +7,89 @@
 
 namespace det::core {
 
-Status Core::Impl::check(const UpdateJob& input) const {
-  const std::string name = "experiment " + std::to_string(input.experiment.value);
-  auto it = experiments.find(input.experiment);
+/// A job in a queue, whichever kind it is of.
+struct Core::Impl::Place {
+  std::string name;  ///< for people
+  std::string pool;
+  WallTime submitted;
+  QueuePlace* queue = nullptr;
+  int slots = 0;           ///< that it needs at once
+  bool unmanaged = false;  ///< then it stands in none
+};
+
+Result<Core::Impl::Place> Core::Impl::find_place(ExperimentId job) {
+  if (is_command(job)) {
+    auto it = commands.find(command_of(job));
+    if (it == commands.end()) return fail(Code::kNotFound, "the command has ended or does not exist");
+    Command& command = it->second;
+    return Place{"command " + command.task.value, pool_of(command), command.submitted, &command.queue, command.config->slots};
+  }
+  const std::string name = "experiment " + std::to_string(job.value);
+  auto it = experiments.find(job);
   if (it == experiments.end()) return fail(Code::kNotFound, name + " has ended or does not exist");
-  const Experiment& experiment = it->second;
+  Experiment& experiment = it->second;
+  return Place{name, pool_of(experiment), experiment.submitted, &experiment.queue,
+               experiment.config->resources.slots_per_trial, experiment.unmanaged};
+}
+
+Status Core::Impl::check(const UpdateJob& input, const Place& place) {
   auto wrong = [](const std::string& what) { return fail(Code::kInvalidArgument, what); };
-  if (experiment.unmanaged) return wrong(name + " runs outside the cluster and stands in no queue");
+  if (place.unmanaged) return wrong(place.name + " runs outside the cluster and stands in no queue");
   if (input.priority && (*input.priority < 1 || *input.priority > 99)) {
     return wrong("priority must be from 1 to 99, not " + std::to_string(*input.priority));
   }
   if (input.weight && !(*input.weight > 0)) return wrong("weight must be above 0");
-  const int slots = experiment.config->resources.slots_per_trial;
-  if (input.max_slots && *input.max_slots != 0 && *input.max_slots < slots) {
-    return wrong("max_slots must be 0 (no limit) or at least the " + std::to_string(slots) + " slots of a trial, not " +
-                 std::to_string(*input.max_slots));
+  if (input.max_slots && *input.max_slots != 0 && *input.max_slots < place.slots) {
+    return wrong("max_slots must be 0 (no limit) or at least the " + std::to_string(place.slots) +
+                 " slots of a trial, not " + std::to_string(*input.max_slots));
+  }
+  if (is_command(input.experiment) && input.pool && *input.pool != place.pool &&
+      live_allocation(as_trial(command_of(input.experiment)))) {
+    return fail(Code::kFailedPrecondition, place.name + " runs, and a command runs only once: it cannot be moved");
   }
   if (!input.beside) return {};
-  auto anchor = experiments.find(input.beside->anchor);
-  if (anchor == experiments.end()) {
-    return fail(Code::kNotFound, "experiment " + std::to_string(input.beside->anchor.value) +
-                                     " has ended or does not exist");
-  }
-  if (pool_of(anchor->second) != pool_of(experiment) || anchor->second.unmanaged) {
-    return wrong("experiment " + std::to_string(anchor->first.value) + " is not in pool " + pool_of(experiment) +
-                 ", where " + name + " waits");
+  TRY_ASSIGN(const Place anchor, find_place(input.beside->anchor));
+  if (anchor.pool != place.pool || anchor.unmanaged) {
+    return wrong(anchor.name + " is not in pool " + place.pool + ", where " + place.name + " waits");
   }
   return {};
 }
 
 void Core::Impl::handle(const UpdateJob& input) {
-  if (auto checked = check(input); !checked) return reply(input.reply, tl::unexpected(std::move(checked).error()));
-  Experiment& experiment = experiments.at(input.experiment);
+  auto found = find_place(input.experiment);
+  if (!found) return reply(input.reply, tl::unexpected(std::move(found).error()));
+  if (auto checked = check(input, *found); !checked) return reply(input.reply, tl::unexpected(std::move(checked).error()));
   std::vector<scheduler::Job> moved;
   if (input.beside) {
-    auto result = scheduler::move(jobs_of(pool_of(experiment)), experiment.id, input.beside->side, input.beside->anchor);
+    auto result = scheduler::move(jobs_of(found->pool), input.experiment, input.beside->side, input.beside->anchor);
     if (!result) return reply(input.reply, tl::unexpected(std::move(result).error()));
     moved = std::move(*result);
   }
   reply(input.reply, Done{});
-  QueuePlace& queue = experiment.queue;
+  QueuePlace& queue = *found->queue;
   if (input.weight) queue.weight = *input.weight;
   if (input.max_slots) queue.max_slots = *input.max_slots == 0 ? std::nullopt : input.max_slots;
   if (input.priority && *input.priority != queue.priority) {
     queue.priority = *input.priority;
-    queue.position = scheduler::position_of(experiment.submitted);
+    queue.position = scheduler::position_of(found->submitted);
   }
-  touched_experiments.insert(experiment.id);
-  if (input.pool && *input.pool != pool_of(experiment)) return move_to(experiment, *input.pool);
-  tell_job(experiment);
+  const bool command = is_command(input.experiment);
+  if (input.pool && *input.pool != found->pool) {
+    if (!command) return move_to(experiments.at(input.experiment), *input.pool);
+    touched_commands.insert(command_of(input.experiment));
+    return move_to(commands.at(command_of(input.experiment)), *input.pool);
+  }
+  tell_place(input.experiment);
   place(moved);
+}
+
+void Core::Impl::tell_place(ExperimentId job) {
+  if (is_command(job)) {
+    touched_commands.insert(command_of(job));
+    return tell_job(commands.at(command_of(job)));
+  }
+  touched_experiments.insert(job);
+  tell_job(experiments.at(job));
 }
 
 std::vector<scheduler::Job> Core::Impl::jobs_of(const std::string& name) const {
@@ -64,16 +97,22 @@ std::vector<scheduler::Job> Core::Impl::jobs_of(const std::string& name) const {
   for (const auto& [id, experiment] : experiments) {
     if (!experiment.unmanaged && pool_of(experiment) == name) jobs.push_back(to_scheduler(experiment));
   }
+  for (const auto& [id, command] : commands) {
+    if (pool_of(command) == name) jobs.push_back(to_scheduler(command));
+  }
   return jobs;
 }
 
 void Core::Impl::place(const std::vector<scheduler::Job>& moved) {
   for (const scheduler::Job& job : moved) {
-    Experiment& experiment = experiments.at(job.id);
-    experiment.queue.priority = job.priority;
-    experiment.queue.position = job.position;
-    touched_experiments.insert(job.id);
-    if (!is(Mutant::kMoveKeepsPlace)) tell_job(experiment);
+    QueuePlace& queue = is_command(job.id) ? commands.at(command_of(job.id)).queue : experiments.at(job.id).queue;
+    queue.priority = job.priority;
+    queue.position = job.position;
+    if (!is(Mutant::kMoveKeepsPlace)) {
+      tell_place(job.id);
+    } else if (!is_command(job.id)) {
+      touched_experiments.insert(job.id);
+    }
   }
 }
 
@@ -82,6 +121,7 @@ void Core::Impl::move_to(Experiment& experiment, const std::string& name) {
   pool(before).remove_job(experiment.id);
   dirty.insert(before);
   experiment.queue.pool = name;
+  touched_experiments.insert(experiment.id);
   tell_job(experiment);
   for (TrialId id : searches.at(experiment.id).trials) {
     auto trial = trials.find(id);

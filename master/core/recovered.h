@@ -20,10 +20,12 @@ struct Recovered {
   std::vector<Experiment> experiments;             ///< not terminal at start
   std::map<ExperimentId, SearcherLog> searchers;   ///< one for each of them
   std::vector<Trial> trials;                       ///< all trials of those experiments, ended ones too
+  std::vector<Command> commands;                   ///< not terminal
   std::vector<Allocation> allocations;             ///< not terminated
   std::vector<AgentSettings> agents;
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
+  CommandId next_command{1};
 };
 
 }  // namespace det::core

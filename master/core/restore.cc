@@ -22,6 +22,7 @@ Result<nlohmann::json> read(const std::string& text, const std::string& what) {
 Status Core::Impl::restore(Recovered recovered) {
   next_experiment = recovered.next_experiment;
   next_trial = recovered.next_trial;
+  next_command = recovered.next_command;
   for (Experiment& experiment : recovered.experiments) {
     const ExperimentId id = experiment.id;
     if (is_terminal(experiment.state))
@@ -56,6 +57,7 @@ Status Core::Impl::restore(Recovered recovered) {
       }
     }
   }
+  TRY(restore_commands(std::move(recovered.commands)));
   for (Allocation& allocation : recovered.allocations) TRY(restore_allocation(std::move(allocation)));
   for (auto& [id, trial] : trials) {
     if (live.contains(id) || is_terminal(trial.state)) continue;
@@ -70,6 +72,13 @@ Status Core::Impl::restore(Recovered recovered) {
     if (trial.state != State::kActive || trial.held) continue;
     waiting.insert(id);
     tell_request(trial);
+  }
+  for (const auto& [id, command] : commands) {
+    if (live.contains(as_trial(id))) continue;
+    if (is_stopping(command.state)) return contradiction("command " + command.task.value + " is ending but nothing of it runs");
+    if (is(Mutant::kCommandForgotten)) continue;
+    waiting.insert(as_trial(id));
+    tell_request(command);
   }
   return {};
 }
@@ -122,15 +131,26 @@ Status Core::Impl::number_trials(const Experiment& experiment, Search& search, s
   return {};
 }
 
-Status Core::Impl::restore_allocation(Allocation allocation) {
+Status Core::Impl::check_allocation(const Allocation& allocation) const {
+  if (is_command(allocation.trial)) {
+    auto command = commands.find(command_of(allocation.trial));
+    if (command == commands.end()) return contradiction("allocation " + allocation.id.value + " has no command");
+    return check_allocation(command->second, allocation);
+  }
   auto trial = trials.find(allocation.trial);
   if (trial == trials.end()) return contradiction("allocation " + allocation.id.value + " has no trial");
   if (is_terminal(trial->second.state) || trial->second.run != allocation.run) {
     return contradiction("allocation " + allocation.id.value + " is not of its trial's current run");
   }
+  return {};
+}
+
+Status Core::Impl::restore_allocation(Allocation allocation) {
+  TRY(check_allocation(allocation));
   if (!live.emplace(allocation.trial, allocation.id).second) {
     return contradiction("trial " + std::to_string(allocation.trial.value) + " runs twice");
   }
+  const Trial* const trial = is_command(allocation.trial) ? nullptr : &trials.at(allocation.trial);
   const bool over = std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& part) {
     return part.state == AllocationState::kTerminated;
   });
@@ -147,9 +167,9 @@ Status Core::Impl::restore_allocation(Allocation allocation) {
     allocation.kill_again = now.mono + options.kill_repeat;
   } else if (allocation.preempt_requested) {
     allocation.preempt_deadline =
-        now.mono + std::chrono::seconds(config_of(trial->second).preemption_timeout);
+        now.mono + std::chrono::seconds(trial ? config_of(*trial).preemption_timeout : 0);
   }
-  if (trial->second.early_exit_invalid_hp && !allocation.kill_again)
+  if (trial && trial->early_exit_invalid_hp && !allocation.kill_again)
     allocation.preempt_deadline = now.mono;
   if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
   set_timer(allocation);

@@ -101,7 +101,8 @@ Status delete_experiment(Pool& pool, ExperimentId id) {
         "DELETE FROM experiments WHERE id = $1",
         // A context that nothing else was made of; one stored this minute may be on its way into an experiment.
         "DELETE FROM model_definitions m WHERE $1::bigint IS NOT NULL AND created < now() - interval '1 hour' AND NOT"
-        " EXISTS (SELECT FROM experiments e WHERE e.model_definition = m.sha256)",
+        " EXISTS (SELECT FROM experiments e WHERE e.model_definition = m.sha256) AND NOT"
+        " EXISTS (SELECT FROM commands c WHERE c.context = m.sha256)",
     };
     for (const char* statement : kStatements) TRY(connection.query(statement, id));
     return {};

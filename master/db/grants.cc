@@ -30,9 +30,9 @@ const char* lookup_sql(Placed kind) {
       return "SELECT t.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
              " LEFT JOIN templates t ON t.name = i.id ORDER BY i.place";
     case Placed::kTask:
-      return "SELECT p.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
+      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
              " LEFT JOIN trials t ON t.task_id = i.id LEFT JOIN experiments e ON e.id = t.experiment_id"
-             " LEFT JOIN projects p ON p.id = e.project_id ORDER BY i.place";
+             " LEFT JOIN projects p ON p.id = e.project_id LEFT JOIN commands c ON c.task_id = i.id ORDER BY i.place";
   }
   return "";
 }

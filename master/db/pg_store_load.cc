@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "master/db/allocation_parts.h"
+#include "master/db/queries_command.h"
 #include "master/db/rows.h"
 #include "master/expconf/parse.h"
 
@@ -75,9 +76,9 @@ Status load_searchers(Connection& connection, Choice choice, core::Recovered& ou
 Status load_allocations(Connection& connection, core::Recovered& out) {
   TRY_ASSIGN(const Rows rows,
              connection.query(
-                 "SELECT id, trial_id, run, state, pool, parts, port, attached, preempt_requested,"
+                 "SELECT id, coalesce(trial_id, -command_id), run, state, pool, parts, port, attached, preempt_requested,"
                  " preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, exit_message"
-                 " FROM allocations WHERE state <> 'TERMINATED' ORDER BY trial_id, run"));
+                 " FROM allocations WHERE state <> 'TERMINATED' ORDER BY 2, run"));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
     core::Allocation allocation;
@@ -146,14 +147,16 @@ Result<core::Recovered> load_recovered(Connection& connection) {
   TRY(load_experiments(connection, std::nullopt, out));
   TRY(load_searchers(connection, std::nullopt, out));
   TRY(load_trials(connection, std::nullopt, out));
+  TRY_ASSIGN(out.commands, load_commands(connection));
   TRY(load_allocations(connection, out));
   TRY(load_agent_settings(connection, out));
   // An id of a deleted row is not used again.
   TRY_ASSIGN(const Rows next, connection.query("SELECT greatest((SELECT max(id) FROM experiments),"
                                                " (SELECT max(last_experiment) FROM cluster), 0) + 1,"
                                                " greatest((SELECT max(id) FROM trials),"
-                                               " (SELECT max(last_trial) FROM cluster), 0) + 1"));
-  next[0].into(out.next_experiment, out.next_trial);
+                                               " (SELECT max(last_trial) FROM cluster), 0) + 1,"
+                                               " coalesce((SELECT max(id) FROM commands), 0) + 1"));
+  next[0].into(out.next_experiment, out.next_trial, out.next_command);
   return out;
 }
 

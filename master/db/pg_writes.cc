@@ -73,7 +73,7 @@ Statement put_trial(const core::Trial& row) {
              row.ended, row.held)};
 }
 
-Statement put_allocation(const core::Allocation& row) {
+Statement put_command(const core::Command& row) {
   std::optional<std::string> kind, message;
   std::optional<std::int64_t> code;
   if (row.exit) {
@@ -82,19 +82,48 @@ Statement put_allocation(const core::Allocation& row) {
     code = row.exit->code;
   }
   return {
+      "INSERT INTO commands (id, task_id, job_id, owner_id, workspace_id, state, config, description, context,"
+      " resource_pool, priority, weight, max_slots, queue_position, submitted, ended, exit_kind, exit_code, exit_message)"
+      " VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
+      " ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, resource_pool = EXCLUDED.resource_pool,"
+      " priority = EXCLUDED.priority, weight = EXCLUDED.weight, max_slots = EXCLUDED.max_slots,"
+      " queue_position = EXCLUDED.queue_position, ended = EXCLUDED.ended, exit_kind = EXCLUDED.exit_kind,"
+      " exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message",
+      Params(row.id, row.task, row.job_id, row.owner, row.workspace, core::state_name(row.state),
+             dump_json(row.config->resolved), row.config->description, row.context, row.queue.pool, row.queue.priority,
+             row.queue.weight, row.queue.max_slots, row.queue.position, row.submitted, row.ended, kind, code, message)};
+}
+
+Statement put_allocation(const core::Allocation& row) {
+  std::optional<std::string> kind, message;
+  std::optional<std::int64_t> code;
+  if (row.exit) {
+    kind = exit_kind_name(row.exit->kind);
+    message = row.exit->message;
+    code = row.exit->code;
+  }
+  // One of the two.
+  std::optional<TrialId> trial;
+  std::optional<core::CommandId> command;
+  if (core::is_command(row.trial)) {
+    command = core::command_of(row.trial);
+  } else {
+    trial = row.trial;
+  }
+  return {
       "INSERT INTO allocations (id, trial_id, run, state, pool, parts, port, attached,"
       " preempt_requested, preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, "
-      "exit_message)"
-      " VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+      "exit_message, command_id)"
+      " VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
       " ON CONFLICT (id) DO UPDATE SET trial_id = EXCLUDED.trial_id, run = EXCLUDED.run, state = "
       "EXCLUDED.state,"
       " pool = EXCLUDED.pool, parts = EXCLUDED.parts, port = EXCLUDED.port, attached = EXCLUDED.attached,"
       " preempt_requested = EXCLUDED.preempt_requested, preempt_acknowledged = EXCLUDED.preempt_acknowledged,"
       " kill_requested = EXCLUDED.kill_requested, started = EXCLUDED.started, ended = EXCLUDED.ended,"
       " exit_kind = EXCLUDED.exit_kind, exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message",
-      Params(row.id, row.trial, row.run, core::allocation_state_name(row.state), row.pool,
+      Params(row.id, trial, row.run, core::allocation_state_name(row.state), row.pool,
              write_parts(row.parts), row.port, row.attached, row.preempt_requested, row.preempt_acknowledged, row.kill_requested, row.started, row.ended,
-             kind, code, message)};
+             kind, code, message, command)};
 }
 
 Statement put_agent_settings(const core::AgentSettings& row) {
@@ -154,6 +183,7 @@ Statement statement_for(const core::Write& write) {
             return w.first ? insert_experiment(w.row) : update_experiment(w.row);
           },
           [](const core::PutTrial& w) { return put_trial(w.row); },
+          [](const core::PutCommand& w) { return put_command(w.row); },
           [](const core::PutAllocation& w) { return put_allocation(w.row); },
           [](const core::PutAgentSettings& w) { return put_agent_settings(w.row); },
           [](const core::AppendSearcherEvent& w) {

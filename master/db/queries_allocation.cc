@@ -7,7 +7,7 @@ namespace det::db {
 Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
   TRY_ASSIGN(const Rows rows,
              pool.query("SELECT id, run, state, parts, pool, started, ended, exit_kind, exit_message,"
-                        " exit_code FROM allocations WHERE trial_id = $1 ORDER BY run DESC, id",
+                        " exit_code FROM allocations WHERE trial_id = $1 OR command_id = -$1 ORDER BY run DESC, id",
                         trial));
   std::vector<AllocationRow> out;
   for (int i = 0; i < rows.size(); ++i) {
@@ -22,7 +22,7 @@ Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
 
 Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count) {
   TRY_ASSIGN(const Rows rows, pool.query("SELECT extract(epoch FROM ended - started)::float8 FROM allocations"
-                                         " WHERE pool = $1 AND ended IS NOT NULL ORDER BY ended DESC LIMIT $2",
+                                         " WHERE pool = $1 AND ended IS NOT NULL AND trial_id IS NOT NULL ORDER BY ended DESC LIMIT $2",
                                          resource_pool, static_cast<std::int64_t>(count)));
   std::vector<double> lengths;
   for (int i = 0; i < rows.size(); ++i) lengths.push_back(rows[i].next<double>());

@@ -178,10 +178,34 @@ CREATE TABLE run_metadata (
     metadata json NOT NULL
 );
 
--- core. preempt_deadline and kill_again are times of one process and are not kept.
+-- core. Command lines in allocations of their own, each with at most one; people know them by their task.
+CREATE TABLE commands (
+    id             bigint PRIMARY KEY,
+    task_id        text NOT NULL UNIQUE,
+    job_id         text NOT NULL,
+    owner_id       bigint NOT NULL REFERENCES users,
+    workspace_id   bigint NOT NULL REFERENCES workspaces,
+    state          text NOT NULL CHECK (state IN ('ACTIVE', 'STOPPING_KILLED', 'COMPLETED', 'CANCELED', 'ERROR')),
+    config         json NOT NULL,
+    description    text NOT NULL,
+    context        text NOT NULL,
+    resource_pool  text NOT NULL,
+    priority       integer NOT NULL,
+    weight         double precision NOT NULL,
+    max_slots      integer,
+    queue_position bigint NOT NULL,
+    submitted      timestamptz NOT NULL,
+    ended          timestamptz,
+    exit_kind      text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED')),
+    exit_code      integer,
+    exit_message   text
+);
+CREATE INDEX commands_live ON commands (id) WHERE ended IS NULL;
+
+-- core. Of a trial or a command. preempt_deadline and kill_again are times of one process and are not kept.
 CREATE TABLE allocations (
     id                   text PRIMARY KEY,
-    trial_id             bigint NOT NULL REFERENCES trials,
+    trial_id             bigint REFERENCES trials,
     run                  integer NOT NULL,
     state                text NOT NULL CHECK (state IN ('ASSIGNED', 'PULLING', 'STARTING', 'RUNNING', 'TERMINATING',
                              'TERMINATED')),
@@ -196,8 +220,11 @@ CREATE TABLE allocations (
     exit_code            integer,
     exit_message         text,
     parts                json NOT NULL,  -- in the order of ranks; their form: master/db/allocation_parts.h
-    port                 integer NOT NULL DEFAULT 0
+    port                 integer NOT NULL DEFAULT 0,
+    command_id           bigint REFERENCES commands,
+    CONSTRAINT allocations_of_one CHECK ((trial_id IS NULL) <> (command_id IS NULL))
 );
+CREATE INDEX allocations_command ON allocations (command_id) WHERE command_id IS NOT NULL;
 CREATE INDEX allocations_trial ON allocations (trial_id, run);
 CREATE INDEX allocations_live ON allocations (id) WHERE state <> 'TERMINATED';
 CREATE INDEX allocations_ended ON allocations (pool, ended) WHERE ended IS NOT NULL;

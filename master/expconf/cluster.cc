@@ -17,6 +17,7 @@ struct Subject {
   const YamlNode& root;
   const Json& resolved;
   const std::vector<int>& users;
+  const std::string& slots;  ///< the field
 
   /// The node that says it; where nobody does, the nearest map above.
   const YamlNode& at(const std::string& path) const {
@@ -48,15 +49,16 @@ void check_pool(const Subject& subject, const ClusterFacts& cluster) {
                         did_you_mean(given, cluster.pools));
     return;
   }
-  const Json slots = subject.value("resources.slots_per_trial");
+  const Json slots = subject.value(subject.slots);
   if (!slots.is_number_integer() || !cluster.unfit || slots.get<std::int64_t>() > std::numeric_limits<int>::max()) return;
   const std::string why =
-      cluster.unfit(pool, slots.get<int>(), subject.value("resources.is_single_node") == Json(true));
+      cluster.unfit(pool, slots.get<int>(), subject.slots == "resources.slots" ||
+                                            subject.value("resources.is_single_node") == Json(true));
   if (why.empty()) return;
   if (cluster.launch_error) {
-    subject.problem("resources.slots_per_trial", "E-CFG-UNSAT", why);
+    subject.problem(subject.slots, "E-CFG-UNSAT", why);
   } else {
-    subject.reader.warn(subject.at("resources.slots_per_trial"), "resources.slots_per_trial", "E-CFG-UNSAT",
+    subject.reader.warn(subject.at(subject.slots), subject.slots, "E-CFG-UNSAT",
                         why + "; it waits until there is one");
   }
 }
@@ -121,8 +123,8 @@ void check_host_paths(const Subject& subject, const ClusterFacts& cluster) {
 }  // namespace
 
 void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
-                   const std::vector<int>& users) {
-  const Subject subject{reader, root, resolved, users};
+                   const std::vector<int>& users, const std::string& slots) {
+  const Subject subject{reader, root, resolved, users, slots};
   check_pool(subject, cluster);
   check_project(subject, cluster);
   check_source(subject, cluster);

@@ -13,9 +13,9 @@ namespace det::expconf {
 Type top_level(const Defaults& defaults);
 
 /// What in the merged tree does not fit the cluster. `users`: the sources that users write; what the admin mounts is
-/// the admin's affair.
+/// the admin's affair. `slots`: the field that says how many slots it needs at once.
 void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
-                   const std::vector<int>& users);
+                   const std::vector<int>& users, const std::string& slots = "resources.slots_per_trial");
 /// What in the merged tree breaks the admin's constraints.
 void check_limits(Reader& reader, const YamlNode& root, const Policies& policies);
 /// Where nobody says it, the constraint is the default.

@@ -31,6 +31,8 @@ std::string_view kind_name(Kind kind) {
       return "logs";
     case Kind::kAgent:
       return "agent";
+    case Kind::kCommand:
+      return "command";
   }
   return "";
 }
@@ -65,6 +67,7 @@ std::string event_text(const loop::Event& event) {
       data["agentId"] = change.name;
       break;
     case Kind::kAllocation:
+    case Kind::kCommand:
     case Kind::kLogs:
       break;
   }

@@ -7,6 +7,7 @@
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -23,7 +24,7 @@ namespace {
 
 namespace pb = google::protobuf;
 
-constexpr std::string_view kContextPath = "/api/v1/experiments";
+constexpr std::string_view kContextPaths[] = {"/api/v1/experiments", "/api/v1/commands"};
 constexpr std::string_view kLogin = "det.v1.AuthService.Login";
 constexpr std::string_view kLogout = "det.v1.AuthService.Logout";
 constexpr auto kCallTime = std::chrono::seconds(120);
@@ -316,7 +317,8 @@ Gateway::Gateway(std::shared_ptr<grpc::Channel> channel,
 Gateway::~Gateway() = default;
 
 std::int64_t Gateway::body_limit(const Request& request) const {
-  const bool context = request.method == "POST" && request.path == kContextPath;
+  const bool context = request.method == "POST" && std::find(std::begin(kContextPaths), std::end(kContextPaths),
+                                                             request.path) != std::end(kContextPaths);
   return context ? parts_->limits.context_body_bytes : parts_->limits.body_bytes;
 }
 

@@ -73,7 +73,20 @@ struct Site::Impl {
     if (path == "/api/v1/events") return events->handle(std::move(request), exchange);
     if (path.starts_with("/api/")) return gateway->handle(std::move(request), exchange);
     if (path.starts_with("/checkpoints/")) return download(request, exchange);
+    if (path == "/prom/det-state-metrics") return scrape(request, "state", exchange);
+    if (path == "/metrics" || path == "/debug/prom/metrics") return scrape(request, "master", exchange);
+    if (path == "/prom/det-http-sd-config") return scrape(request, "targets", exchange);
     exchange->respond(files.answer(request));
+  }
+
+  void scrape(const Request& request, const char* what, const std::shared_ptr<Exchange>& exchange) {
+    if (request.method != "GET") return exchange->respond(message_response(405, "only GET here"));
+    const bool json = std::string_view(what) == "targets";
+    Response head{200,
+                  {{"Content-Type", json ? "application/json" : "text/plain; version=0.0.4; charset=utf-8"},
+                   {"Cache-Control", "no-store"}},
+                  ""};
+    gateway->download(request, "det.v1.PrometheusService.Scrape", "what", what, std::move(head), exchange);
   }
 
   void download(const Request& request, const std::shared_ptr<Exchange>& exchange) {

@@ -34,7 +34,18 @@ struct ToChange {
                   .steps_completed = write.row.steps_completed,
                   .progress = write.row.progress};
   }
+  std::optional<Change> operator()(const core::PutCommand& write) const {
+    return Change{.kind = Change::Kind::kCommand,
+                  .task = write.row.task,
+                  .name = std::string(core::state_name(write.row.state))};
+  }
   std::optional<Change> operator()(const core::PutAllocation& write) const {
+    if (core::is_command(write.row.trial)) {
+      const std::string& id = write.row.id.value;
+      return Change{.kind = Change::Kind::kCommand,
+                    .task = TaskId(id.substr(0, id.rfind('.'))),
+                    .name = std::string(core::allocation_state_name(write.row.state))};
+    }
     Change change = of_trial(Change::Kind::kAllocation, write.row.trial);
     change.name = core::allocation_state_name(write.row.state);
     return change;

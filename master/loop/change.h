@@ -13,13 +13,13 @@ namespace det::loop {
 
 /// One thing that became durable. Fields that do not apply are zero or empty.
 struct Change {
-  enum class Kind { kExperiment, kTrial, kMetrics, kCheckpoint, kAllocation, kLogs, kAgent };
+  enum class Kind { kExperiment, kTrial, kMetrics, kCheckpoint, kAllocation, kLogs, kAgent, kCommand };
   Kind kind{};
   ExperimentId experiment;
   TrialId trial;
   TaskId task;
   std::string
-      name;  ///< state of experiment, trial or allocation; group; uuid of a checkpoint; id of an agent
+      name;  ///< state of experiment, trial, command or allocation; group; uuid of a checkpoint; id of an agent
   std::int64_t steps_completed = 0;
   double progress = 0;
 };

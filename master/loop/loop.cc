@@ -122,15 +122,26 @@ void Loop::take(Item item) {
     if (set_reply(call.input, to)) waiting_.emplace(to, std::move(call.answer));
   }
   core::Effects effects;
-  core_.step(call.input, clock_(), effects);
+  const core::Now now = clock_();
+  core_.step(call.input, now, effects);
+  ++steps_;
+  step_micros_ += static_cast<std::uint64_t>((clock_().mono - now.mono).count());
   emit(std::move(effects));
+}
+
+Loop::Stats Loop::stats() const {
+  const db::Sequence durable = durable_.load(), appended = appended_seen_.load();
+  return {.steps = steps_.load(),
+          .step_seconds = static_cast<double>(step_micros_.load()) / 1e6,
+          .queued = queue_.size(),
+          .undurable = appended > durable ? appended - durable : 0};
 }
 
 void Loop::emit(core::Effects effects) {
   if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty()) return;
   Parcel parcel;
   parcel.changes = changes_of(effects.writes, core_.trials());
-  if (!effects.writes.empty()) appended_ = store_.append(std::move(effects.writes));
+  if (!effects.writes.empty()) appended_seen_ = appended_ = store_.append(std::move(effects.writes));
   parcel.after = appended_;
   parcel.sends = std::move(effects.sends);
   for (core::Reply& reply : effects.replies) {

@@ -58,6 +58,15 @@ class Loop {
   /// shared_ptr).
   bool inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
 
+  /// Since the start; from any thread.
+  struct Stats {
+    std::uint64_t steps = 0;
+    double step_seconds = 0;      ///< all of them together
+    std::size_t queued = 0;       ///< inputs that wait for the core
+    std::uint64_t undurable = 0;  ///< groups of writes that are not durable yet
+  };
+  Stats stats() const;
+
  private:
   struct Call {
     core::Input input;
@@ -99,6 +108,7 @@ class Loop {
   static constexpr db::Sequence kBroken = ~db::Sequence{0};
   std::atomic<db::Sequence> durable_{0};
   std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> steps_{0}, step_micros_{0}, appended_seen_{0};
   std::thread loop_thread_, release_thread_;
 };
 

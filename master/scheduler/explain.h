@@ -80,6 +80,7 @@ inline constexpr int kMostNamed = 8;
 Explanation explain(const Snapshot& pool, TrialId trial, const RunLengths& lengths = {});
 
 /// For people, some lines.
-std::string to_text(const Explanation& explanation);
+/// `names`: of what is no trial.
+std::string to_text(const Explanation& explanation, const std::map<TrialId, std::string>& names = {});
 
 }  // namespace det::scheduler

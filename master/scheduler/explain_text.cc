@@ -8,7 +8,18 @@ namespace det::scheduler {
 namespace {
 
 std::string slots_text(int slots) { return std::to_string(slots) + (slots == 1 ? " slot" : " slots"); }
-std::string trial_text(TrialId trial) { return "trial " + std::to_string(trial.value); }
+using Names = std::map<TrialId, std::string>;
+
+std::string trial_text(TrialId trial, const Names& names) {
+  const auto found = names.find(trial);
+  return found == names.end() ? "trial " + std::to_string(trial.value) : found->second;
+}
+
+/// With its experiment.
+std::string whole_text(TrialId trial, ExperimentId job, const Names& names) {
+  if (names.contains(trial)) return names.at(trial);
+  return trial_text(trial, names) + " of experiment " + std::to_string(job.value);
+}
 
 std::string trials_text(const std::vector<TrialId>& trials) {
   std::vector<std::string> names;
@@ -45,8 +56,8 @@ std::string why(const Explanation& e) {
   return "";
 }
 
-std::string blocker_text(const Blocker& blocker) {
-  std::string text = trial_text(blocker.trial) + " of experiment " + std::to_string(blocker.job.value);
+std::string blocker_text(const Blocker& blocker, const Names& names) {
+  std::string text = whole_text(blocker.trial, blocker.job, names);
   text += blocker.how == Blocker::How::kHolds ? " waits for " : " has ";
   text += slots_text(blocker.slots);
   std::vector<std::string> agents;
@@ -56,7 +67,7 @@ std::string blocker_text(const Blocker& blocker) {
   return text;
 }
 
-std::string suggestion_text(const Suggestion& suggestion) {
+std::string suggestion_text(const Suggestion& suggestion, const Names& names) {
   switch (suggestion.what) {
     case Suggestion::What::kSlots:
       return "starts now with " + slots_text(suggestion.value);
@@ -67,7 +78,7 @@ std::string suggestion_text(const Suggestion& suggestion) {
     case Suggestion::What::kAgent:
       return "starts when agent " + suggestion.agent.value + " takes work with all its slots";
     case Suggestion::What::kEnds:
-      return "starts when " + trial_text(suggestion.trial) + " ends";
+      return "starts when " + trial_text(suggestion.trial, names) + " ends";
     case Suggestion::What::kPriority:
       return "starts now at priority " + std::to_string(suggestion.value) +
              (suggestion.preempts.empty() ? "" : " (pre-empts " + trials_text(suggestion.preempts) + ")");
@@ -83,9 +94,9 @@ std::string reason_name(Reason reason) {
   return names[static_cast<int>(reason)];
 }
 
-std::string to_text(const Explanation& e) {
-  if (e.reason == Reason::kNotWaiting) return trial_text(e.trial) + ": " + why(e) + "\n";
-  std::string text = trial_text(e.trial) + " of experiment " + std::to_string(e.job.value) + " waits for " +
+std::string to_text(const Explanation& e, const Names& names) {
+  if (e.reason == Reason::kNotWaiting) return trial_text(e.trial, names) + ": " + why(e) + "\n";
+  std::string text = whole_text(e.trial, e.job, names) + " waits for " +
                      slots_text(e.slots) + (e.single_node && e.slots > 1 ? " on one agent" : "") +
                      ": number " + std::to_string(e.position) + " of " + std::to_string(e.queued) +
                      " in the queue\n";
@@ -93,9 +104,9 @@ std::string to_text(const Explanation& e) {
   if (e.reserves)
     text += std::string("slots are kept for it") +
             (e.reserved.value.empty() ? "" : " on " + e.reserved.value) + "\n";
-  for (const Blocker& blocker : e.blockers) text += "  " + blocker_text(blocker) + "\n";
+  for (const Blocker& blocker : e.blockers) text += "  " + blocker_text(blocker, names) + "\n";
   if (e.more_blockers > 0) text += "  and " + std::to_string(e.more_blockers) + " more\n";
-  for (const Suggestion& suggestion : e.suggestions) text += suggestion_text(suggestion) + "\n";
+  for (const Suggestion& suggestion : e.suggestions) text += suggestion_text(suggestion, names) + "\n";
   if (e.estimate) {
     text += "estimate: in about " + duration_text(e.estimate->seconds) + ", if runs take " +
             duration_text(e.estimate->median) + " (median of " + std::to_string(e.estimate->runs) +

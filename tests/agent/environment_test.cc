@@ -142,3 +142,18 @@ TEST_CASE("the agent's own environment is handed on without its DET_ variables",
   CHECK(found["PATH"] == "/p/bin:/bin");
   CHECK_FALSE(found.contains("DET_AGENT_DATA_DIR"));
 }
+
+TEST_CASE("a command finds no trial in its environment") {
+  v1::StartAllocation command;
+  command.set_allocation_id("c.1");
+  command.set_task_id("c");
+  command.set_run(1);
+  command.set_token("secret");
+  const auto found = variables(command, around("CPU", 1));
+  CHECK(found.at("DET_TASK_TYPE") == "COMMAND");
+  CHECK(found.at("DET_TASK_ID") == "c");
+  for (const char* name : {"DET_TRIAL_ID", "DET_EXPERIMENT_ID", "DET_HPARAMS", "DET_EXPERIMENT_CONFIG"}) {
+    INFO(name);
+    CHECK_FALSE(found.contains(name));
+  }
+}

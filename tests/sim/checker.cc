@@ -96,6 +96,7 @@ void Checker::master_crashes(const core::Core& core) { check_search(core); }
 void Checker::after_step(const core::Core& core) {
   for (const std::string& broken : core::broken_invariants(core)) fail(broken);
   check_max_slots(core);
+  check_command_kills(core);
 }
 
 void Checker::check_service(const core::Core& core, const MemoryDisk& disk) {
@@ -246,6 +247,11 @@ void Checker::disk_changed(const MemoryDisk& disk) {
 void Checker::sent(const core::Send& send, const MemoryDisk& disk) {
   if (auto* start = std::get_if<core::StartAllocation>(&send)) {
     auto row = disk.allocations.find(start->allocation.id);
+    if (start->command) {
+      if (row == disk.allocations.end() || !disk.commands.contains(start->command->id))
+        fail(start->allocation.id.value + " is started before that is durable");
+      return;
+    }
     auto trial = disk.trials.find(start->trial.id);
     if (row == disk.allocations.end() || trial == disk.trials.end() ||
         trial->second.run < start->allocation.run) {
@@ -289,6 +295,7 @@ void Checker::acked_checkpoint(const CheckpointId& uuid, const MemoryDisk& disk)
 }
 
 void Checker::at_end(const MemoryDisk& disk) {
+  check_commands(disk);
   for (const Job& job : plan_.jobs) {
     const core::Experiment* found = nullptr;
     for (const auto& [id, experiment] : disk.experiments) {

@@ -20,7 +20,7 @@ namespace det::sim {
 struct ProcessTruth {
   std::string machine;  ///< not the agent's name: an impostor is another machine
   std::vector<int> slots;
-  TrialId trial;
+  TrialId trial;  ///< or the command
   RunNumber run = 0;
   int part = 0;   ///< of its gang
   int parts = 1;
@@ -59,6 +59,8 @@ class Checker {
   void may_go_on(ExperimentId id) { continued_.insert(id); }
 
   // What was acknowledged.
+  void acked_command(const TaskId& task, const MemoryDisk& disk);
+  void acked_kill(const TaskId& task, const MemoryDisk& disk);
   void acked_submission(const RequestId& request, ExperimentId id, const MemoryDisk& disk);
   void acked_stop(ExperimentId id, const MemoryDisk& disk);
   void acked_validation(TrialId trial, RunNumber run, std::int64_t steps, const MemoryDisk& disk);
@@ -71,6 +73,8 @@ class Checker {
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_service(const core::Core& core, const MemoryDisk& disk);
   void check_max_slots(const core::Core& core);
+  void check_command_kills(const core::Core& core);
+  void check_commands(const MemoryDisk& disk);
   void check_search(const core::Core& core);
   void check_heard(ExperimentId experiment, const std::string& event);
   void check_stored_events(const MemoryDisk& disk);
@@ -99,6 +103,7 @@ class Checker {
   std::map<ExperimentId, core::State> ended_experiments_;
   std::map<TrialId, core::State> ended_trials_;
   std::map<TrialId, std::int64_t> latest_steps_;
+  std::set<AllocationId> killed_commands_;
 };
 
 }  // namespace det::sim

@@ -193,21 +193,28 @@ void Machine::pulled(const AllocationId& id) {
   auto it = held_.find(id);
   if (dead_ || it == held_.end() || it->second.exit || it->second.killed) return;
   Held& held = it->second;
-  const auto& jobs = plan_.jobs;
-  auto job = std::find_if(jobs.begin(), jobs.end(),
-                          [&](const Job& j) { return j.id.value == held.start.config->name; });
   const core::Allocation& allocation = held.start.allocation;
   ProcessTruth truth{.machine = instance_,
                      .slots = allocation.parts.at(static_cast<std::size_t>(held.start.part)).slots,
-                     .trial = held.start.trial.id,
+                     .trial = allocation.trial,
                      .run = allocation.run,
                      .part = held.start.part,
                      .parts = static_cast<int>(allocation.parts.size())};
-  held.process = std::make_shared<Process>(engine_, master_, checker_, *job, held.start, std::move(truth),
+  held.process = std::make_shared<Process>(engine_, master_, checker_, program_of(held.start), held.start, std::move(truth),
                                            [this, id](core::Exit exit) { exited(id, std::move(exit)); });
   held.state = engine_.chance(50) ? AllocationState::kStarting : AllocationState::kRunning;
   held.process->begin();
   tell(id);
+}
+
+const Job& Machine::program_of(const core::StartAllocation& start) const {
+  if (start.command) {
+    return std::find_if(plan_.commands.begin(), plan_.commands.end(), [&](const CommandPlan& plan) {
+             return plan.config == start.command->config;
+           })->program;
+  }
+  return *std::find_if(plan_.jobs.begin(), plan_.jobs.end(),
+                       [&](const Job& job) { return job.id.value == start.config->name; });
 }
 
 void Machine::kill(const AllocationId& id) {

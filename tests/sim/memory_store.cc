@@ -11,6 +11,7 @@ struct Apply {
 
   void operator()(const core::PutExperiment& write) { disk.experiments[write.row.id] = write.row; }
   void operator()(const core::PutTrial& write) { disk.trials[write.row.id] = write.row; }
+  void operator()(const core::PutCommand& write) { disk.commands[write.row.id] = write.row; }
   void operator()(const core::PutAllocation& write) {
     core::Allocation& row = disk.allocations[write.row.id] = write.row;
     // Monotonic times mean nothing to another process.
@@ -63,6 +64,10 @@ core::Recovered MemoryDisk::recover(std::optional<ExperimentId> one) const {
   for (const auto& [id, trial] : trials) {
     recovered.next_trial = TrialId(id.value + 1);
     if (recovered.searchers.contains(trial.experiment)) recovered.trials.push_back(trial);
+  }
+  for (const auto& [id, command] : commands) {
+    recovered.next_command = core::CommandId(id.value + 1);
+    if (!core::is_terminal(command.state)) recovered.commands.push_back(command);
   }
   for (const auto& [id, settings] : agents) recovered.agents.push_back(settings);
   for (const auto& [id, allocation] : allocations) {

@@ -146,6 +146,23 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
   return job;
 }
 
+CommandPlan draw_command(Dice& dice, int number, int most_on_one, Duration until) {
+  CommandPlan plan;
+  Random names{dice.random.next(), 1};
+  plan.task = TaskId("command" + std::to_string(number) + "-" + names.uuid());
+  plan.submit = dice.between(seconds(0), until);
+  auto config = std::make_shared<expconf::CommandConfig>();
+  config->entrypoint = {"true"};
+  config->slots = dice.chance(40) ? 0 : static_cast<int>(dice.between(1, most_on_one));
+  config->priority = dice.chance(50) ? 42 : static_cast<int>(dice.between(1, 99));
+  plan.config = std::move(config);
+  plan.program.chunk_time = dice.between(milliseconds(1), minutes(2));
+  plan.program.failures = dice.chance(30) ? 1 : 0;
+  if (dice.chance(35)) plan.kill_after = dice.between(milliseconds(1), minutes(2));
+  plan.program.hangs = plan.kill_after && dice.chance(60);
+  return plan;
+}
+
 }  // namespace
 
 bool Job::left_alone() const {
@@ -207,6 +224,10 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   for (std::int64_t i = 0; i < jobs; ++i) {
     plan.jobs.push_back(draw_job(dice, static_cast<int>(i), most_on_one, most_slots, plan.faults.until));
   }
+  const auto commands = dice.chance(60) ? dice.between(1, 4) : 0;
+  for (std::int64_t i = 0; i < commands; ++i) {
+    plan.commands.push_back(draw_command(dice, static_cast<int>(i), most_on_one, plan.faults.until));
+  }
   plan.finish_within = minutes(360);
   return plan;
 }
@@ -261,6 +282,12 @@ std::string describe(const Plan& plan) {
       text += "@" + secs(action.at);
     }
     text += "\n";
+  }
+  for (const CommandPlan& command : plan.commands) {
+    text += "  " + command.task.value + ": at " + secs(command.submit) + ", slots " + std::to_string(command.config->slots) +
+            ", priority " + std::to_string(command.config->priority) + ", runs " + secs(command.program.chunk_time) +
+            (command.program.hangs ? ", hangs" : command.program.failures ? ", fails" : "") +
+            (command.kill_after ? ", killed after " + secs(*command.kill_after) : "") + "\n";
   }
   return text;
 }

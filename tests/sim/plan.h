@@ -54,6 +54,15 @@ struct Job {
   bool has_no_metric(std::uint32_t trial_seed) const;
 };
 
+/// One command, and what its user does to it.
+struct CommandPlan {
+  TaskId task;
+  Duration submit{};
+  std::optional<Duration> kill_after;  ///< the answer to the submission
+  std::shared_ptr<const expconf::CommandConfig> config;
+  Job program;  ///< runs for `chunk_time`, unless it `hangs`; exits 1 when `failures` is not 0
+};
+
 struct MachinePlan {
   AgentId name;
   int slots = 1;
@@ -75,6 +84,7 @@ struct Plan {
   LoopMutant loop_mutant = LoopMutant::kNone;
   std::vector<MachinePlan> machines;
   std::vector<Job> jobs;
+  std::vector<CommandPlan> commands;
   Faults faults;
   Duration finish_within{};  ///< after faults.until
 };

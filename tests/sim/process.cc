@@ -31,11 +31,21 @@ void Process::begin() {
   engine_.trace("process " + start_.allocation.id.value + (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") +
                 " begins at " + std::to_string(steps_));
   checker_.process_started(truth_);
+  if (start_.command) return obey();
   if (truth_.part != 0) return follow();
   connect();
   watch();
   if (job_.unmanaged) say_alive();
   train();
+}
+
+void Process::obey() {
+  if (job_.hangs) return;
+  after(job_.chunk_time, [this] {
+    if (job_.failures == 0) return exit(ExitKind::kSucceeded, 0, "exit code 0");
+    checker_.process_failed(truth_.trial);
+    exit(ExitKind::kFailed, 1, "exit code 1");
+  });
 }
 
 void Process::say_alive() {
@@ -222,7 +232,7 @@ void Process::terminate(Duration grace) {
 
 void Process::crash() {
   if (!alive_) return;
-  checker_.process_failed(start_.trial.id);
+  checker_.process_failed(truth_.trial);
   exit(ExitKind::kFailed, 137, "killed by signal 9");
 }
 

@@ -56,6 +56,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void work();
   void save();
   void leave();
+  void obey();  ///< the process of a command
   void say_alive();
   void fail();
   void exit(core::ExitKind kind, int code, const std::string& message);

@@ -18,6 +18,11 @@ TEST_CASE("every seed keeps every rule and finishes") {
   }
 }
 
+TEST_CASE("seeds that broke a rule once pass") {
+  // 4170: a search that was killed wished to go on with a trial of whose end it had not heard yet.
+  for (const std::uint64_t seed : {std::uint64_t{4170}}) CHECK(simulate(draw_plan(seed)).failure == "");
+}
+
 TEST_CASE("a seed gives the same trace every time") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     const Plan plan = draw_plan(seed);
@@ -70,6 +75,11 @@ TEST_CASE("every safety rule that is switched off is missed") {
       {"a gang ends as its last part", Mutant::kLastExitCounts},
       {"the error of a lost agent's peers counted", Mutant::kPeerErrorCounted},
       {"the end of a broken gang forgotten", Mutant::kGangKillForgotten},
+      {"a lost command runs again", Mutant::kCommandRunsAgain},
+      {"a waiting command forgotten", Mutant::kCommandForgotten},
+      {"a command pre-empted", Mutant::kCommandPreempted},
+      {"the kill of a command lost", Mutant::kCommandKillLost},
+      {"a command made twice", Mutant::kCommandTwice},
   };
   for (const auto& [name, mutant] : mutants) {
     DYNAMIC_SECTION(name) { CHECK(first_failure({.rule = mutant}) != ""); }

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "tests/sim/commands.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/users.h"
 
@@ -49,6 +50,7 @@ class World {
   std::vector<std::shared_ptr<Machine>> machines_;  ///< of the plan, in its order
   std::vector<std::shared_ptr<Machine>> impostors_;
   std::vector<std::shared_ptr<User>> users_;
+  std::vector<std::shared_ptr<CommandUser>> command_users_;
   bool over_ = false;
 };
 
@@ -62,6 +64,10 @@ Outcome World::run() {
   for (const Job& job : plan_.jobs) {
     users_.push_back(std::make_shared<User>(engine_, master_, checker_, job));
     users_.back()->start();
+  }
+  for (const CommandPlan& command : plan_.commands) {
+    command_users_.push_back(std::make_shared<CommandUser>(engine_, master_, checker_, command));
+    command_users_.back()->start();
   }
   faults();
   watch_end();
@@ -80,8 +86,14 @@ bool World::over() const {
   for (const auto& user : users_) {
     if (!user->submitted()) return false;
   }
+  for (const auto& user : command_users_) {
+    if (!user->done()) return false;
+  }
   for (const auto& [id, experiment] : master_.disk().experiments) {
     if (!core::is_terminal(experiment.state)) return false;
+  }
+  for (const auto& [id, command] : master_.disk().commands) {
+    if (!core::is_terminal(command.state)) return false;
   }
   return std::none_of(machines_.begin(), machines_.end(),
                       [](const auto& machine) { return !machine->dead() && machine->holds_anything(); });
@@ -187,9 +199,11 @@ void World::send_impostor() {
 }
 
 void World::change_queue() {
-  if (!master_.up() || master_.core()->experiments().empty()) return;
+  if (!master_.up()) return;
   std::vector<ExperimentId> live;
   for (const auto& [id, experiment] : master_.core()->experiments()) live.push_back(id);
+  for (const auto& [id, command] : master_.core()->commands()) live.push_back(core::as_job(id));
+  if (live.empty()) return;
   core::UpdateJob update{.experiment = live[engine_.random().below(live.size())]};
   switch (engine_.between(0, 2)) {
     case 0:

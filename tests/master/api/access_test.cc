@@ -71,7 +71,10 @@ struct Lab {
       experiment.state = core::State::kCompleted;
       core::Trial trial = test::plain_trial();
       trial.state = core::State::kCompleted;
-      store.write({core::PutExperiment{experiment, true}, core::PutTrial{trial}});
+      core::Command command = test::Sampler(1).command(core::CommandId(1));
+      command.state = core::State::kCompleted;
+      command.ended = command.submitted;
+      store.write({core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutCommand{command}});
     }
     db::Pool& pool = bench.pool;
     REQUIRE(pool.query("UPDATE users SET admin = true"));
@@ -80,6 +83,7 @@ struct Lab {
     REQUIRE(db::move_experiments(pool, {1}, 2));
     REQUIRE(pool.query("UPDATE experiments SET name = $1, description = $1, original_config = $1", kCanary));
     REQUIRE(pool.query("UPDATE trials SET exit_reason = $1", kCanary));
+    REQUIRE(pool.query("UPDATE commands SET workspace_id = 2, exit_message = $1", kCanary));
     REQUIRE(pool.query(
         "INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources,"
         " metadata, size, reported) VALUES ('c-1', 1, 1, $1, 'a', 1, '{}', '{}', 1, now())",
@@ -222,6 +226,7 @@ TEST_CASE("what a stranger may not see is answered like what is not there") {
     for (const auto& [id, other] : {std::pair<std::string, std::string>{": 1", ": 4242"},
                                     {": 2", ": 4242"},
                                     {"\"c-1\"", "\"4242\""},
+                                    {"\"command-1\"", "\"4242\""},
                                     {"template_name: \"net\"", "template_name: \"4242\""}}) {
       for (std::size_t at = 0; (at = nowhere.request.find(id, at)) != std::string::npos; at += other.size())
         nowhere.request.replace(at, id.size(), other);
@@ -231,7 +236,7 @@ TEST_CASE("what a stranger may not see is answered like what is not there") {
     CHECK(hidden.code == absent.code);
     std::string text = hidden.text;
     for (const std::string id : {"workspace 1", "workspace 2", "project 2", "experiment 1", "trial 1",
-                                 "token 1", "checkpoint c-1"}) {
+                                 "token 1", "checkpoint c-1", "task command-1"}) {
       if (const std::size_t at = text.find(id); at != std::string::npos)
         text.replace(at, id.size(), id.substr(0, id.find(' ')) + " 4242");
     }

@@ -97,6 +97,31 @@ core::Trial Sampler::trial(TrialId id, ExperimentId experiment) {
   return row;
 }
 
+core::Command Sampler::command(core::CommandId id) {
+  core::Command row;
+  // What never changes is a function of the id.
+  row.id = id;
+  row.task = TaskId("command-" + std::to_string(id.value));
+  row.job_id = "job of " + row.task.value;
+  row.owner = UserId(1);
+  row.config = std::make_shared<const expconf::CommandConfig>(
+      *expconf::command_from_resolved(Json::parse(R"({"entrypoint": ["echo", "a b"], "resources": {"slots": 3}})")));
+  row.context = "context of " + row.task.value;
+  row.submitted = WallTime{1'700'000'000'000'000 + id.value};
+  row.state = coin() ? core::State::kActive : core::State::kStoppingKilled;
+  if (integer(4) == 0) {
+    row.state = core::State::kError;
+    row.ended = time();
+  }
+  row.queue = {.pool = text(),
+               .priority = 1 + static_cast<int>(integer(99)),
+               .weight = random_.uniform(),
+               .max_slots = std::nullopt,
+               .position = integer(1 << 30)};
+  if (coin()) row.exit = core::Exit{static_cast<core::ExitKind>(integer(4)), static_cast<int>(integer(256)), text()};
+  return row;
+}
+
 core::Allocation Sampler::allocation(const std::string& id, TrialId trial) {
   core::Allocation row;
   row.id = AllocationId(id);
@@ -145,6 +170,14 @@ void show(std::ostream& out, const core::Trial& t) {
       << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << t.held << '|'
       << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|' << show(t.ended) << '\n';
 }
+void show(std::ostream& out, const core::Command& c) {
+  out << "command " << c.id << '|' << c.task << '|' << c.job_id << '|' << c.owner << '|' << c.workspace << '|'
+      << core::state_name(c.state) << '|' << dump_json(c.config->resolved) << '|' << c.context << '|'
+      << c.submitted.micros << '|' << show(c.ended) << '|' << c.queue.pool << '/' << c.queue.priority << '/'
+      << c.queue.weight << '/' << c.queue.position << '|';
+  if (c.exit) out << static_cast<int>(c.exit->kind) << '/' << c.exit->code << '/' << c.exit->message;
+  out << '\n';
+}
 void show(std::ostream& out, const core::Allocation& a) {
   out << "allocation " << a.id << '|' << a.trial << '|' << a.run << '|'
       << core::allocation_state_name(a.state) << '|' << a.pool << '|' << a.port << '|';
@@ -168,6 +201,7 @@ std::string describe(const core::Recovered& recovered) {
   out.precision(17);
   for (const auto& row : recovered.experiments) show(out, row);
   for (const auto& row : recovered.trials) show(out, row);
+  for (const auto& row : recovered.commands) show(out, row);
   std::map<AllocationId, std::string> allocations;
   for (const auto& row : recovered.allocations) {
     std::ostringstream text;
@@ -185,7 +219,7 @@ std::string describe(const core::Recovered& recovered) {
     for (int slot : agent.disabled_slots) out << slot << ' ';
     out << '\n';
   }
-  out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << '\n';
+  out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << ' ' << recovered.next_command << '\n';
   return out.str();
 }
 

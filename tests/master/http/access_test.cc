@@ -63,7 +63,11 @@ struct Door {
 
 /// Every route with its parameters filled in so that the objects exist, and what is served beside the routes.
 std::vector<Door> doors() {
-  std::vector<Door> all = {{"GET", "/checkpoints/c-1", false}, {"GET", "/api/v1/events", false}};
+  std::vector<Door> all = {{"GET", "/checkpoints/c-1", false},
+                           {"GET", "/api/v1/events", false},
+                           {"GET", "/metrics", false},
+                           {"GET", "/prom/det-state-metrics", false},
+                           {"GET", "/prom/det-http-sd-config", false}};
   const http::Routes routes(api::services());
   for (const http::Route& route : routes.all()) {
     std::string path;

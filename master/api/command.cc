@@ -1,0 +1,248 @@
+#include "master/api/command.h"
+
+#include <algorithm>
+
+#include "base/secret.h"
+#include "base/text.h"
+#include "base/yaml.h"
+#include "master/api/context_archive.h"
+#include "master/api/convert.h"
+#include "master/api/create.h"
+#include "master/api/explanation.h"
+#include "master/api/facts.h"
+#include "master/api/secrets.h"
+#include "master/db/queries_model.h"
+#include "master/db/queries_workspace.h"
+#include "master/expconf/command.h"
+
+namespace det::api {
+namespace {
+
+constexpr const char* kUpload = "/det.v1.CommandService/UploadCommand";
+
+v1::Command::State state_of(const db::CommandRow& row) {
+  if (core::is_terminal(row.command.state)) return v1::Command::STATE_TERMINATED;
+  if (row.command.state == core::State::kStoppingKilled) return v1::Command::STATE_TERMINATING;
+  if (!row.live) return v1::Command::STATE_QUEUED;
+  switch (*row.live) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      return v1::Command::STATE_PULLING;
+    case core::AllocationState::kStarting:
+      return v1::Command::STATE_STARTING;
+    case core::AllocationState::kRunning:
+      return v1::Command::STATE_RUNNING;
+    case core::AllocationState::kTerminating:
+    case core::AllocationState::kTerminated:
+      break;
+  }
+  return v1::Command::STATE_TERMINATING;
+}
+
+void shown_config(const core::Command& command, google::protobuf::Struct* out) {
+  Json config = command.config->resolved;
+  mask_secrets(config);
+  to_struct(config, out);
+}
+
+Status answer(const Context& context, const TaskId& task, v1::Command* out) {
+  TRY_ASSIGN(const auto row, db::get_command(context.pool, task));
+  to_proto(row, context.settings.default_pool, out);
+  return {};
+}
+
+bool is_uuid(const std::string& text) {
+  if (text.size() != 36) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const bool hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    if (dash ? text[i] != '-' : !hex) return false;
+  }
+  return true;
+}
+
+Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller& caller,
+                                            const v1::LaunchCommandRequest& request) {
+  const std::string file = request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
+  expconf::Defaults defaults;
+  defaults.task_container_defaults = context.settings.task_container_defaults;
+  if (!request.template_name().empty()) {
+    TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_name()));
+  }
+  TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller));
+  const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
+  return expconf::parse_command(text, file, defaults, &facts);
+}
+
+/// A command of the same id was launched by the caller, or is nobody's business.
+Result<bool> launched_already(const Context& context, const Caller& caller, const std::string& id) {
+  const auto known = db::get_command(context.pool, TaskId(id));
+  if (!known && known.error().code == Code::kNotFound) return false;
+  if (!known) return tl::unexpected(known.error());
+  if (!authorize(caller, Action::kEdit, Target::kTask, {id}, context.pool))
+    return fail(Code::kAlreadyExists, "request_id: used by another command; choose another");
+  return true;
+}
+
+Result<std::int64_t> workspace_of(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request) {
+  const std::int64_t id = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
+  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(id)}, context.pool));
+  TRY_ASSIGN(const auto row, db::get_workspace(context.pool, id));
+  if (row.archived) return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived; unarchive it first");
+  return id;
+}
+
+}  // namespace
+
+void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out) {
+  const core::Command& command = row.command;
+  out->set_id(command.task.value);
+  out->set_description(command.config->description);
+  out->set_state(state_of(row));
+  to_proto(command.submitted, out->mutable_start_time());
+  if (command.ended) to_proto(*command.ended, out->mutable_end_time());
+  out->set_display_name(row.display_name);
+  out->set_username(row.username);
+  out->set_user_id(static_cast<int>(command.owner.value));
+  out->set_resource_pool(command.queue.pool.empty() ? default_pool : command.queue.pool);
+  out->set_job_id(command.job_id);
+  out->set_workspace_id(static_cast<int>(command.workspace));
+  out->set_slots(command.config->slots);
+  out->set_priority(command.queue.priority);
+  if (!command.ended) return;
+  if (!command.exit) return out->set_exit_status("killed before it began");
+  const bool began = command.exit->kind == core::ExitKind::kSucceeded || command.exit->code != 0;
+  if (began) out->set_exit_code(command.exit->code);
+  out->set_exit_status(command.exit->message);
+}
+
+Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
+                      std::optional<std::string> archive, v1::LaunchCommandResponse* response) {
+  const std::string id = request.request_id().empty() ? uuid4() : request.request_id();
+  if (!is_uuid(id)) return fail(Code::kInvalidArgument, "request_id: a uuid in lower case was expected");
+  TRY_ASSIGN(const bool known, launched_already(context, caller, id));
+  if (!known) {
+    TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
+    TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request));
+    TRY_ASSIGN(const ContextArchive files, context_of(request.files(), std::move(archive)));
+    for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
+    if (request.validate_only()) {
+      mask_secrets(parsed.config.resolved);
+      to_struct(parsed.config.resolved, response->mutable_config());
+      return {};
+    }
+    core::SubmitCommand submit{.task = TaskId(id),
+                               .owner = caller.user.id,
+                               .workspace = workspace,
+                               .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
+    if (!files.bytes.empty()) {
+      TRY_ASSIGN(submit.context, db::put_model_definition(context.pool, files.bytes));
+    }
+    TRY(context.loop.ask(std::move(submit)));
+  }
+  TRY_ASSIGN(const auto row, db::get_command(context.pool, TaskId(id)));
+  to_proto(row, context.settings.default_pool, response->mutable_command());
+  shown_config(row.command, response->mutable_config());
+  return {};
+}
+
+grpc::ServerUnaryReactor* CommandService::LaunchCommand(grpc::CallbackServerContext* call,
+                                                        const v1::LaunchCommandRequest* request,
+                                                        v1::LaunchCommandResponse* response) {
+  return unary(context_, call, request, "/det.v1.CommandService/LaunchCommand",
+               [this, request, response](const Caller& caller) {
+                 return launch_command(context_, caller, *request, std::nullopt, response);
+               });
+}
+
+grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand(grpc::CallbackServerContext* call,
+                                                                                 v1::LaunchCommandResponse* response) {
+  const auto first = [](v1::UploadCommandRequest& part) { return part.has_launch() ? part.mutable_launch() : nullptr; };
+  return new Upload<v1::UploadCommandRequest, v1::LaunchCommandRequest, v1::LaunchCommandResponse>(
+      context_, call, kUpload, first, launch_command, response);
+}
+
+grpc::ServerUnaryReactor* CommandService::GetCommands(grpc::CallbackServerContext* call,
+                                                      const v1::GetCommandsRequest* request,
+                                                      v1::GetCommandsResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    db::CommandFilter filter{.visible = caller.grants.visible(),
+                             .workspace = request->workspace_id(),
+                             .users = {},
+                             .user_ids = {request->user_ids().begin(), request->user_ids().end()},
+                             .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
+    for (const std::string& user : request->users()) filter.users.push_back(make_utf8(user));
+    switch (request->sort_by()) {
+      case v1::GetCommandsRequest::SORT_BY_ID:
+        filter.sort = db::CommandFilter::Sort::kId;
+        break;
+      case v1::GetCommandsRequest::SORT_BY_DESCRIPTION:
+        filter.sort = db::CommandFilter::Sort::kDescription;
+        break;
+      case v1::GetCommandsRequest::SORT_BY_WORKSPACE_ID:
+        filter.sort = db::CommandFilter::Sort::kWorkspace;
+        break;
+      default:
+        break;
+    }
+    TRY_ASSIGN(const auto page, db::list_commands(context_.pool, filter));
+    for (const db::CommandRow& row : page.rows) to_proto(row, context_.settings.default_pool, response->add_commands());
+    to_pagination(page, filter.window, response->mutable_pagination());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.CommandService/GetCommands", body);
+}
+
+grpc::ServerUnaryReactor* CommandService::GetCommand(grpc::CallbackServerContext* call,
+                                                     const v1::GetCommandRequest* request,
+                                                     v1::GetCommandResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request->command_id())));
+    to_proto(row, context_.settings.default_pool, response->mutable_command());
+    shown_config(row.command, response->mutable_config());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.CommandService/GetCommand", body);
+}
+
+grpc::ServerUnaryReactor* CommandService::KillCommand(grpc::CallbackServerContext* call,
+                                                      const v1::KillCommandRequest* request,
+                                                      v1::KillCommandResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const TaskId task(request->command_id());
+    TRY(db::get_command(context_.pool, task));
+    auto done = context_.loop.ask(core::KillCommand{.task = task});
+    // The core forgets what has ended; killing that is done already.
+    if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+    return answer(context_, task, response->mutable_command());
+  };
+  return unary(context_, call, request, "/det.v1.CommandService/KillCommand", body);
+}
+
+grpc::ServerUnaryReactor* CommandService::SetCommandPriority(grpc::CallbackServerContext* call,
+                                                             const v1::SetCommandPriorityRequest* request,
+                                                             v1::SetCommandPriorityResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const TaskId task(request->command_id());
+    TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
+    auto done = context_.loop.ask(
+        core::UpdateJob{.experiment = core::as_job(row.command.id), .priority = request->priority()});
+    if (!done && done.error().code == Code::kNotFound)
+      return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
+    if (!done) return tl::unexpected(done.error());
+    return answer(context_, task, response->mutable_command());
+  };
+  return unary(context_, call, request, "/det.v1.CommandService/SetCommandPriority", body);
+}
+
+grpc::ServerUnaryReactor* CommandService::ExplainCommand(grpc::CallbackServerContext* call,
+                                                         const v1::ExplainCommandRequest* request,
+                                                         v1::ExplainCommandResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request->command_id())));
+    return explain_command(context_, row.command, response->mutable_explanation());
+  };
+  return unary(context_, call, request, "/det.v1.CommandService/ExplainCommand", body);
+}
+
+}  // namespace det::api

@@ -1,0 +1,153 @@
+"""Owns commands on real processes: run, output, exit code, files, kill, the queue, a master that dies meanwhile."""
+import json
+import os
+import subprocess
+import time
+import unittest
+
+from cluster import Cluster, processes, wait_until
+
+BUILD = os.environ["DET_E2E_BUILD"]
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.start_agent(slots=1)
+
+    def run_command(self, *arguments, expect=0):
+        """Runs it to its end; the id, and the lines that it printed itself."""
+        done = self.cluster.run_det("command", "run", *arguments)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        id = done.stdout.split("(id: ", 1)[1].split(")")[0]
+        entries = [json.loads(line) for line in self.cluster.det("cmd", "logs", id, "--json", "--source", "task").splitlines()]
+        return id, [entry["log"] for entry in entries]
+
+    def detach(self, *arguments):
+        return self.cluster.det("cmd", "run", "-d", *arguments).strip()
+
+    def command(self, id):
+        return self.cluster.det_json("command", "describe", id, "--json")
+
+    def wait_state(self, id, state, timeout=30):
+        wait_until(f"command {id} to be {state}", lambda: self.command(id)["state"] == "STATE_" + state, timeout)
+        return self.command(id)
+
+    def processes_of(self, id):
+        return [pid for pid, (_, env) in processes().items() if f"DET_TASK_ID={id}\0" in env]
+
+    def test_its_output_is_printed_and_its_exit_code_passed_on(self):
+        id, lines = self.run_command("sh", "-c", "echo to stdout; echo $DET_TASK_TYPE; echo to stderr >&2; exit 7", expect=7)
+        self.assertEqual(sorted(lines), ["COMMAND", "to stderr", "to stdout"])
+        row = self.command(id)
+        self.assertEqual((row["state"], row["exitCode"], row["username"]), ("STATE_TERMINATED", 7, "admin"))
+        self.assertIn("7", row["exitStatus"])
+        self.assertIn(id, self.cluster.det("command", "list", "-q"))
+        self.assertIn("entrypoint", self.cluster.det("command", "config", id))
+
+    def test_its_arguments_arrive_as_they_were_given(self):
+        # Its own flags are not those of det.
+        _, lines = self.run_command("printf", "%s\n", "-c", "a  b", "$HOME", "--config", "ü", "")
+        self.assertEqual(lines, ["-c", "a  b", "$HOME", "--config", "ü", ""])
+
+    def test_its_files_are_there(self):
+        files = self.cluster.dir / "files"
+        (files / "inner").mkdir(parents=True)
+        (files / "inner" / "data.txt").write_text("forty-two\n")
+        _, lines = self.run_command("-c", files, "--config", "environment.environment_variables=[COLOR=blue]",
+                                    "sh", "-c", "cat inner/data.txt; echo $COLOR")
+        self.assertEqual(lines, ["forty-two", "blue"])
+        _, lines = self.run_command("--config", "work_dir=/usr", "pwd")
+        self.assertEqual(lines, ["/usr"])
+
+    def test_one_without_slots_starts_where_none_is_free_and_a_kill_takes_seconds(self):
+        holder = self.detach("sleep", "600")
+        self.wait_state(holder, "RUNNING")
+        waits = self.detach("true")
+        self.run_command("--config", "resources.slots=0", "true")
+        self.assertEqual(self.command(waits)["state"], "STATE_QUEUED")
+        jobs = {job["entityId"]: job for job in self.cluster.det_json("job", "list", "--json")}
+        self.assertEqual((jobs[waits]["type"], jobs[waits]["summary"]["state"]), ("TYPE_COMMAND", "STATE_QUEUED"))
+        self.assertEqual(jobs[holder]["allocatedSlots"], 1)
+        self.cluster.det("command", "set", "priority", waits, 3)
+        self.assertEqual(self.command(waits)["priority"], 3)
+        status, text = self.cluster.get(f"/api/v1/commands/{waits}/explain", self.token())
+        self.assertEqual(status, 200, text)
+        self.assertIn("command " + holder, json.loads(text)["explanation"]["text"])
+        begun = time.monotonic()
+        self.cluster.det("command", "kill", holder)
+        self.wait_state(holder, "TERMINATED", timeout=10)
+        self.assertLess(time.monotonic() - begun, 10)
+        self.assertEqual(self.processes_of(holder), [])
+        self.wait_state(waits, "TERMINATED")
+        self.assertEqual(self.command(waits)["exitCode"], 0)
+        self.cluster.det("command", "kill", holder)  # once more
+        self.cluster.det("command", "kill", "no-such", expect=1)
+
+    def test_a_command_that_waits_is_killed_without_having_run(self):
+        holder = self.detach("sleep", "600")
+        self.wait_state(holder, "RUNNING")
+        waits = self.detach("touch", self.cluster.dir / "it-ran")
+        self.cluster.det("command", "kill", waits, holder)
+        self.assertEqual(self.wait_state(waits, "TERMINATED")["exitStatus"], "killed before it began")
+        self.wait_state(holder, "TERMINATED")
+        self.assertFalse((self.cluster.dir / "it-ran").exists())
+
+    def test_it_runs_on_and_is_followed_while_the_master_is_dead(self):
+        go, count = self.cluster.dir / "go", self.cluster.dir / "count"
+        follower = subprocess.Popen(
+            [self.cluster.bin / "det", "command", "run", "sh", "-c",
+             f"echo x >> {count}; echo before; while [ ! -e {go} ]; do sleep 0.1; done; echo after; exit 3"],
+            env=self.cluster.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        lines = []
+        while not lines or "before" not in lines[-1]:
+            lines.append(follower.stdout.readline())
+            self.assertTrue(lines[-1], lines)
+        self.cluster.kill_master()
+        go.touch()
+        self.cluster.start_master()
+        rest, _ = follower.communicate(timeout=90)
+        self.assertIn("after", rest)
+        self.assertEqual(follower.returncode, 3)
+        self.assertEqual(count.read_text(), "x\n")
+
+    def test_a_bad_configuration_is_refused_with_all_its_problems(self):
+        done = self.cluster.run_det("cmd", "run", "--config", "resources.slots=-1", "--config", "colour=blue", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("resources.slots", done.stderr)
+        self.assertIn("colour", done.stderr)
+        done = self.cluster.run_det("cmd", "run", "--config", "resources.slots=2", "true")
+        self.assertEqual(done.returncode, 2, "no agent has two slots")
+        self.assertEqual(self.cluster.run_det("cmd", "run").returncode, 2)
+
+    def token(self):
+        status, body = self.cluster.post("/api/v1/auth/login", {"username": "admin", "password": self.cluster.password()})
+        self.assertEqual(status, 200, body)
+        return json.loads(body)["token"]
+
+    def test_the_http_api_launches_lists_and_kills(self):
+        token = self.token()
+        status, body = self.cluster.post("/api/v1/commands", {
+            "config": {"entrypoint": ["cat", "a.txt"], "description": "over http", "resources": {"slots": 0}},
+            "files": [{"path": "a.txt", "type": 48, "content": "aGVsbG8K", "mode": 420}]}, token)
+        self.assertEqual(status, 200, body)
+        launched = json.loads(body)["command"]
+        self.wait_state(launched["id"], "TERMINATED")
+        status, body = self.cluster.get(f"/api/v1/tasks/{launched['id']}/logs", token)
+        self.assertEqual(status, 200)
+        self.assertIn("hello", [json.loads(line)["result"]["log"] for line in body.splitlines()])
+        status, body = self.cluster.get("/api/v1/commands?limit=500&orderBy=ORDER_BY_DESC", token)
+        self.assertEqual(json.loads(body)["commands"][0]["description"], "over http")
+        status, body = self.cluster.get(f"/api/v1/tasks/{launched['id']}", token)
+        self.assertEqual(json.loads(body)["task"]["taskType"], "TASK_TYPE_COMMAND")
+        status, _ = self.cluster.get("/api/v1/commands/none", token)
+        self.assertEqual(status, 404)
+        status, _ = self.cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}}, "guessed")
+        self.assertEqual(status, 401)
+
+
+if __name__ == "__main__":
+    unittest.main()

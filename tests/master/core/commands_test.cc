@@ -1,0 +1,184 @@
+// Owns the proof that a command waits like a trial, runs once whatever happens, and ends as its process did.
+#include <catch2/catch.hpp>
+
+#include "bench.h"
+
+namespace det::core {
+namespace {
+
+struct Commands : Bench {
+  explicit Commands(int slots = 1) { connect("a", slots); }
+
+  std::shared_ptr<expconf::CommandConfig> command_config(int slots, int priority = 42) {
+    auto config = std::make_shared<expconf::CommandConfig>();
+    config->entrypoint = {"echo", "hello"};
+    config->slots = slots;
+    config->priority = priority;
+    return config;
+  }
+  CommandId launch(const std::string& task, int slots, int priority = 42) {
+    REQUIRE(*step(SubmitCommand{.task = TaskId(task), .config = command_config(slots, priority)}));
+    for (const auto& [id, row] : disk().commands) {
+      if (row.task.value == task) return id;
+    }
+    FAIL("it is not there");
+    return {};
+  }
+  const Command& row(CommandId id) const { return disk().commands.at(id); }
+  State state(CommandId id) const { return row(id).state; }
+  std::size_t runs(CommandId id) const {
+    std::size_t count = 0;
+    for (const auto& [name, allocation] : disk().allocations) count += allocation.trial == as_trial(id);
+    return count;
+  }
+};
+
+Code code_of(const std::optional<Result<ReplyValue>>& reply) {
+  REQUIRE((reply && !*reply));
+  return reply->error().code;
+}
+
+TEST_CASE("a command is started with what was asked for, and ends with its exit") {
+  Commands bench;
+  const CommandId id = bench.launch("c", 1);
+  const auto starts = bench.sends<StartAllocation>();
+  REQUIRE(starts.size() == 1);
+  REQUIRE(starts[0].command);
+  CHECK(starts[0].command->task == TaskId("c"));
+  CHECK(starts[0].allocation.id == AllocationId("c.1"));
+  bench.update(as_trial(id), AllocationState::kRunning);
+  CHECK(bench.state(id) == State::kActive);
+  SECTION("exit code 0") {
+    bench.exit(as_trial(id), ExitKind::kSucceeded);
+    CHECK(bench.state(id) == State::kCompleted);
+  }
+  SECTION("another") {
+    bench.exit(as_trial(id), ExitKind::kFailed);
+    CHECK(bench.state(id) == State::kError);
+    CHECK(bench.row(id).exit->code == 7);
+  }
+  CHECK(bench.row(id).ended);
+  CHECK(bench.core().commands().empty());
+}
+
+TEST_CASE("a command without slots starts at once where no slot is free") {
+  Commands bench;
+  bench.submit(bench.config(1));
+  REQUIRE(bench.live(TrialId(1)));
+  const CommandId waits = bench.launch("one", 1), starts = bench.launch("none", 0);
+  CHECK_FALSE(bench.live(as_trial(waits)));
+  REQUIRE(bench.live(as_trial(starts)));
+  CHECK(bench.live(as_trial(starts))->parts.front().slots.empty());
+}
+
+TEST_CASE("commands and trials stand in one queue, in the order of their priorities") {
+  Commands bench;
+  bench.submit(bench.config(1));
+  bench.submit(bench.config(1));
+  const CommandId urgent = bench.launch("urgent", 1, 1);
+  // Never pre-empted, but it may pre-empt.
+  CHECK(bench.core().allocations().begin()->second.kill_requested);
+  bench.exit(TrialId(1), ExitKind::kStopped);
+  REQUIRE(bench.live(as_trial(urgent)));
+  bench.submit(bench.config(1, 2, 1));
+  CHECK_FALSE(bench.live(as_trial(urgent))->kill_requested);
+}
+
+TEST_CASE("a repeated submission launches one command") {
+  Commands bench;
+  const CommandId id = bench.launch("c", 1);
+  CHECK(bench.launch("c", 1) == id);
+  bench.exit(as_trial(id), ExitKind::kSucceeded);
+  CHECK(bench.launch("c", 1) == id);
+  CHECK(bench.disk().commands.size() == 1);
+  CHECK(bench.runs(id) == 1);
+}
+
+TEST_CASE("a command is killed whether it waits, is about to start or runs") {
+  Commands bench;
+  SECTION("it waits") {
+    const CommandId id = bench.launch("c", 2);
+    REQUIRE(*bench.step(KillCommand{0, TaskId("c")}));
+    CHECK(bench.state(id) == State::kCanceled);
+    CHECK_FALSE(bench.row(id).exit);
+    CHECK(bench.runs(id) == 0);
+  }
+  SECTION("it has slots") {
+    const CommandId id = bench.launch("c", 1);
+    REQUIRE(*bench.step(KillCommand{0, TaskId("c")}));
+    CHECK(bench.state(id) == State::kStoppingKilled);
+    CHECK(bench.sends<KillAllocation>().size() == 1);
+    SECTION("and obeys") { bench.exit(as_trial(id), ExitKind::kStopped); }
+    SECTION("and ends by itself") { bench.exit(as_trial(id), ExitKind::kSucceeded); }
+    CHECK(bench.state(id) == State::kCanceled);
+  }
+  CHECK(*bench.step(KillCommand{0, TaskId("c")}));
+  CHECK(code_of(bench.step(KillCommand{0, TaskId("other")})) == Code::kNotFound);
+}
+
+TEST_CASE("a lost command is not run again") {
+  Commands bench;
+  const CommandId id = bench.launch("c", 1);
+  bench.update(as_trial(id), AllocationState::kRunning);
+  SECTION("the agent has lost it") { bench.connect("a", 1); }
+  SECTION("the agent is lost") {
+    bench.disconnect("a");
+    bench.pass(std::chrono::hours(1));
+  }
+  CHECK(bench.state(id) == State::kError);
+  CHECK(bench.row(id).exit->kind == ExitKind::kLost);
+  CHECK(bench.runs(id) == 1);
+}
+
+TEST_CASE("a restarted master goes on with commands that wait and that run") {
+  Commands bench;
+  const CommandId running = bench.launch("running", 1), waiting = bench.launch("waiting", 1);
+  bench.update(as_trial(running), AllocationState::kRunning);
+  bench.restart();
+  bench.connect("a", 1, {{AllocationId("running.1"), AllocationState::kRunning, std::nullopt}});
+  CHECK(bench.sends<KillAllocation>().empty());
+  REQUIRE(*bench.step(KillCommand{0, TaskId("running")}));
+  SECTION("a kill is not forgotten") {
+    bench.restart();
+    bench.connect("a", 1, {{AllocationId("running.1"), AllocationState::kRunning, std::nullopt}});
+    CHECK(bench.sends<KillAllocation>().size() == 1);
+  }
+  bench.exit(as_trial(running), ExitKind::kStopped);
+  CHECK(bench.state(running) == State::kCanceled);
+  CHECK(bench.live(as_trial(waiting)));
+}
+
+TEST_CASE("the place of a command in the queue can be changed until it runs") {
+  Commands bench;
+  bench.submit(bench.config(1));
+  const CommandId first = bench.launch("first", 1), second = bench.launch("second", 1);
+  using Beside = UpdateJob::Beside;
+  SECTION("by priority") { REQUIRE(*bench.step(UpdateJob{.experiment = as_job(second), .priority = 41})); }
+  SECTION("beside another") {
+    REQUIRE(*bench.step(
+        UpdateJob{.experiment = as_job(second), .beside = Beside{scheduler::Side::kAhead, as_job(first)}}));
+    bench.restart();
+    bench.connect("a", 1, {{AllocationId(bench.trial(TrialId(1)).task.value + ".1"), AllocationState::kRunning, std::nullopt}});
+  }
+  SECTION("by moving it to another pool") {
+    REQUIRE(*bench.step(UpdateJob{.experiment = as_job(first), .pool = "elsewhere"}));
+    CHECK(bench.row(first).queue.pool == "elsewhere");
+  }
+  bench.act(ExperimentId(1), ExperimentAction::kKill);
+  bench.exit(TrialId(1), ExitKind::kStopped);
+  CHECK_FALSE(bench.live(as_trial(first)));
+  REQUIRE(bench.live(as_trial(second)));
+  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .pool = "else"})) == Code::kFailedPrecondition);
+  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(CommandId(99)), .priority = 3})) == Code::kNotFound);
+  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .priority = 100})) == Code::kInvalidArgument);
+}
+
+TEST_CASE("reports of a trial are not taken from a command") {
+  Commands bench;
+  const CommandId id = bench.launch("c", 1);
+  CHECK(code_of(bench.step(HarnessAttached{0, as_trial(id), 1})) == Code::kAborted);
+  CHECK(code_of(bench.step(ReportProgress{0, as_trial(id), 1, 0.5, 1})) == Code::kAborted);
+}
+
+}  // namespace
+}  // namespace det::core

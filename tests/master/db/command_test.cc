@@ -1,0 +1,96 @@
+// Owns the tests of reading commands, on rows that the store wrote.
+#include <catch2/catch.hpp>
+
+#include "master/db/grants.h"
+#include "master/db/queries_allocation.h"
+#include "master/db/queries_command.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+core::Command plain_command(std::int64_t id) {
+  core::Command row = Sampler(1).command(core::CommandId(id));
+  row.state = core::State::kActive;
+  row.ended.reset();
+  row.exit.reset();
+  return row;
+}
+core::Allocation allocation_of(std::int64_t id, core::AllocationState state) {
+  core::Allocation row = Sampler(2).allocation("command-" + std::to_string(id) + ".1", core::as_trial(core::CommandId(id)));
+  row.state = state;
+  return row;
+}
+
+/// Three commands: one that waits, one that runs, one that has ended, in workspaces 1, 1 and 2.
+struct Three {
+  Database database;
+  db::Pool pool{database.connect(), 2};
+  Three() {
+    REQUIRE(pool.query("INSERT INTO workspaces (id, name) VALUES (2, 'lab')"));
+    RunningStore store(open_store(database));
+    core::Command ended = plain_command(3);
+    ended.workspace = 2;
+    ended.state = core::State::kError;
+    ended.ended = WallTime{ended.submitted.micros + 5};
+    ended.exit = core::Exit{core::ExitKind::kFailed, 7, "exit code 7"};
+    store.write({core::PutCommand{plain_command(1)}, core::PutCommand{plain_command(2)},
+                 core::PutAllocation{allocation_of(2, core::AllocationState::kRunning)}, core::PutCommand{ended},
+                 core::PutAllocation{allocation_of(3, core::AllocationState::kTerminated)}});
+  }
+  std::vector<std::string> listed(const db::CommandFilter& filter) {
+    auto page = db::list_commands(pool, filter);
+    REQUIRE(page);
+    std::vector<std::string> ids;
+    for (const db::CommandRow& row : page->rows) ids.push_back(row.command.task.value);
+    return ids;
+  }
+};
+
+using Ids = std::vector<std::string>;
+
+TEST_CASE("a command is read with its owner and what its allocation does") {
+  Three three;
+  const auto waits = db::get_command(three.pool, TaskId("command-1"));
+  REQUIRE(waits);
+  CHECK_FALSE(waits->live);
+  CHECK(waits->username == three.database.value("SELECT name FROM users WHERE id = 1"));
+  CHECK(waits->command.config->entrypoint == Ids{"echo", "a b"});
+  CHECK(db::get_command(three.pool, TaskId("command-2"))->live == core::AllocationState::kRunning);
+  const auto ended = db::get_command(three.pool, TaskId("command-3"));
+  REQUIRE(ended);
+  CHECK_FALSE(ended->live);
+  CHECK(ended->command.exit->code == 7);
+  CHECK(db::get_command(three.pool, TaskId("command-4")).error().code == Code::kNotFound);
+}
+
+TEST_CASE("commands are listed by who may see them, owner and workspace, in order and in pages") {
+  Three three;
+  CHECK(three.listed({}) == Ids{"command-1", "command-2", "command-3"});
+  CHECK(three.listed({.visible = std::vector<std::int64_t>{2}}) == Ids{"command-3"});
+  CHECK(three.listed({.visible = std::vector<std::int64_t>{}}).empty());
+  CHECK(three.listed({.workspace = 1}) == Ids{"command-1", "command-2"});
+  CHECK(three.listed({.user_ids = {1}}).size() == 3);
+  CHECK(three.listed({.user_ids = {2}}).empty());
+  CHECK(three.listed({.users = {"nobody"}}).empty());
+  CHECK(three.listed({.sort = db::CommandFilter::Sort::kId, .window = {.descending = true}}) ==
+        Ids{"command-3", "command-2", "command-1"});
+  CHECK(three.listed({.sort = db::CommandFilter::Sort::kWorkspace, .window = {.offset = 1, .limit = 1}}) ==
+        Ids{"command-2"});
+}
+
+TEST_CASE("a task is a trial's or a command, and is over with it") {
+  Three three;
+  CHECK_FALSE(db::get_task(three.pool, TaskId("command-2"))->ended);
+  CHECK(db::get_task(three.pool, TaskId("command-3"))->ended);
+  CHECK(db::get_task(three.pool, TaskId("command-3"))->trial.value == 0);
+  CHECK(db::get_task(three.pool, TaskId("other")).error().code == Code::kNotFound);
+  const auto placed = db::workspaces_of(three.pool, db::Placed::kTask, {"command-3", "command-1", "other"});
+  REQUIRE(placed);
+  CHECK(*placed == std::vector<std::optional<std::int64_t>>{2, 1, std::nullopt});
+  CHECK(db::list_allocations(three.pool, core::as_trial(core::CommandId(2)))->size() == 1);
+}
+
+}  // namespace
+}  // namespace det::test
