@@ -135,7 +135,8 @@ Result<UniqueFd> lock_directory(const std::string& path) {
 
 }  // namespace
 
-Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid) {
+Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid,
+                                                  CheckpointOwner owner) {
   const std::string complete = storage + "/" + uuid, partial = complete + kPartial;
   for (int attempt = 0;; ++attempt) {
     TRY(make_directories(partial));
@@ -143,7 +144,7 @@ Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, co
     auto lock = lock_directory(partial);
     if (lock) {
       remove_dead_partials(storage, stamp_of(partial).changed_ns);
-      return CheckpointWriter(partial, complete, std::move(*lock));
+      return CheckpointWriter(partial, complete, std::move(owner), std::move(*lock));
     }
     if (attempt == 10) return tl::unexpected(lock.error());
   }
@@ -151,7 +152,7 @@ Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, co
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
     : partial_(std::exchange(other.partial_, {})), complete_(std::move(other.complete_)),
-      lock_(std::move(other.lock_)), noted_(std::move(other.noted_)) {}
+      owner_(std::move(other.owner_)), lock_(std::move(other.lock_)), noted_(std::move(other.noted_)) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (!partial_.empty()) (void)remove_tree(partial_);
@@ -198,7 +199,11 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
     }
     resources[path] = stamp.size;
   }
-  const std::string manifest = dump_json({{"format", 2}, {"files", std::move(entries)}}, 1);
+  Json content{{"format", 2}};
+  if (!owner_.cluster.empty())
+    content["owner"] = {{"cluster", owner_.cluster}, {"trial", owner_.trial}, {"run", owner_.run}};
+  content["files"] = std::move(entries);
+  const std::string manifest = dump_json(content, 1);
   TRY(write_file_atomic(partial_ + "/" + kManifest, manifest));
   resources[kManifest] = static_cast<std::int64_t>(manifest.size());
   TRY(sync_directory(partial_));

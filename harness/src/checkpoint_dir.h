@@ -22,12 +22,20 @@
 
 namespace det {
 
+/// Whose checkpoint it is, for the manifest: by it the cluster finds those that were never reported. Without a cluster none.
+struct CheckpointOwner {
+  std::string cluster;
+  std::int64_t trial = 0;
+  std::int32_t run = 0;
+};
+
 /// Writes one checkpoint. Unless commit() succeeds nothing appears in the storage, and what was written goes with this
 /// object.
 class CheckpointWriter {
  public:
   /// Removes what dead writers left in the storage, too.
-  static Result<CheckpointWriter> create(const std::string& storage, const std::string& uuid);
+  static Result<CheckpointWriter> create(const std::string& storage, const std::string& uuid,
+                                         CheckpointOwner owner = {});
   CheckpointWriter(CheckpointWriter&& other) noexcept;
   ~CheckpointWriter();
 
@@ -42,9 +50,10 @@ class CheckpointWriter {
   Result<std::map<std::string, std::int64_t>> commit();
 
  private:
-  CheckpointWriter(std::string partial, std::string complete, UniqueFd lock)
-      : partial_(std::move(partial)), complete_(std::move(complete)), lock_(std::move(lock)) {}
+  CheckpointWriter(std::string partial, std::string complete, CheckpointOwner owner, UniqueFd lock)
+      : partial_(std::move(partial)), complete_(std::move(complete)), owner_(std::move(owner)), lock_(std::move(lock)) {}
   std::string partial_, complete_;
+  CheckpointOwner owner_;
   UniqueFd lock_;  ///< of the partial directory
   struct Noted {
     std::uint64_t crc64;

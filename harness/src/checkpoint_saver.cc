@@ -37,6 +37,7 @@ struct Job {
   enum class Kind { kWrite, kCommit, kDrop } kind = Kind::kWrite;
   bool commit = true;  ///< kWrite: make it visible, too
   std::string storage, model_dir;
+  CheckpointOwner owner;
   std::vector<std::string> code;
   std::map<std::string, std::string> texts;
   CheckpointRecord record;
@@ -83,7 +84,7 @@ class Worker {
   }
 
   Status write(const Job& job) {
-    TRY_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(job.storage, job.record.uuid));
+    TRY_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(job.storage, job.record.uuid, job.owner));
     writer_.emplace(std::move(writer));
     TRY_ASSIGN(const std::uint64_t crc, snapshot_.write(writer_->directory() + "/" + kStateDict));
     writer_->note(kStateDict, crc);
@@ -121,6 +122,7 @@ class CheckpointSaver::Impl {
     job.commit = context_.callbacks.empty();
     job.storage = context_.info.checkpoint_dir;
     job.model_dir = context_.info.model_dir;
+    job.owner = {context_.info.cluster_id, context_.info.trial_id, context_.info.run};
     job.code = context_.code;
     job.texts = checkpoint_texts(context_, state, job.record.metadata);
     snapshot_.take(collect_state(context_, generators));

@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "client.h"
 #include "det/v1/harness.grpc.pb.h"
+#include "fall_back.h"
 
 namespace det {
 namespace {
@@ -382,9 +383,36 @@ class ClusterClient final : public Client {
   Reporter reporter_;
 };
 
+/// The answer, or what is wrong for good; a master that is away is waited for.
+Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid, const std::string& reason) {
+  const auto stub = make_stub(address.master);
+  v1::FallBackRequest request;
+  request.set_allocation_id(address.allocation_id);
+  request.set_checkpoint_uuid(uuid);
+  request.set_reason(make_utf8(reason.substr(0, kLongestMessage)));
+  Queue<char> never(1);
+  for (int wait_ms = kFirstWaitMs;; wait_ms = std::min(2 * wait_ms, kLongestWaitMs)) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-allocation-token", "Bearer " + address.session_token);
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));
+    v1::FallBackResponse response;
+    const grpc::Status status = stub->FallBack(&context, request, &response);
+    if (status.ok()) return response.checkpoint_uuid();
+    const bool may_pass = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                          status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+                          status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+    if (!may_pass) return fail(static_cast<Code>(status.error_code()), status.error_message());
+    (void)never.pop_batch(1, std::chrono::milliseconds(wait_ms));
+  }
+}
+
 }  // namespace
 }  // namespace det
 
+extern "C" void det_fall_back(const det::ClusterAddress* address, const std::string* uuid, const std::string* reason,
+                              det::Result<std::string>* instead) {
+  *instead = det::fall_back(*address, *uuid, *reason);
+}
 extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address) {
   return new det::ClusterClient(*address);
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/yaml.h"
+#include "checkpoint_start.h"
 #include "core_state.h"
 #include "trial_info.h"
 
@@ -250,11 +251,12 @@ Context init(Options options) {
     state->info.detached = true;
     return Context(std::move(state));
   }
-  const TrialInfo info = value_or_throw(on_cluster() ? cluster_trial_info()
+  TrialInfo info = value_or_throw(on_cluster() ? cluster_trial_info()
                                                      : local_trial_info(options.config_file, options.checkpoint_dir));
-  state->info = to_info(info);
   state->client = state->distributed->is_chief() ? value_or_throw(make_client(info))
                                                  : make_quiet_client(/*takes_signals=*/!info.on_cluster);
+  if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
+  state->info = to_info(info);
   return Context(std::move(state));
 }
 

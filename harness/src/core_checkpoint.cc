@@ -59,6 +59,11 @@ std::string checkpoint_path(const State& state, const std::string& uuid) {
   return state.info.checkpoint_storage + "/" + uuid;
 }
 
+Result<CheckpointWriter> create_writer(const State& state, const std::string& uuid) {
+  return CheckpointWriter::create(state.info.checkpoint_storage, uuid,
+                                  {state.info.cluster_id, state.info.trial_id, state.info.run});
+}
+
 /// Everything below `directory` but what a checkpoint has of its own.
 Files files_below(const std::string& directory) {
   Files files;
@@ -104,7 +109,7 @@ class Shards {
     Json opened = Json::object();
     if (distributed_.is_chief()) {
       const std::string uuid = uuid4();
-      auto writer = CheckpointWriter::create(state.info.checkpoint_storage, uuid);
+      auto writer = create_writer(state, uuid);
       if (writer) {
         opened = {{"uuid", uuid}, {"directory", writer->directory()}};
         writer_.emplace(std::move(*writer));
@@ -302,7 +307,7 @@ std::string CheckpointContext::upload(const std::string& directory, const Json& 
   }
   check_metadata(metadata, true);
   const std::string uuid = uuid4();
-  CheckpointWriter writer = check(CheckpointWriter::create(state_.info.checkpoint_storage, uuid));
+  CheckpointWriter writer = check(create_writer(state_, uuid));
   if (!directory.empty()) {
     for (const auto& [path, bytes] : files_below(directory)) bring(directory, writer.directory(), path, false);
   }
@@ -326,7 +331,7 @@ StoredCheckpoint CheckpointContext::store_path(const Json& metadata,
   }
   check_metadata(metadata, true);
   const std::string uuid = uuid4();
-  CheckpointWriter writer = check(CheckpointWriter::create(state_.info.checkpoint_storage, uuid));
+  CheckpointWriter writer = check(create_writer(state_, uuid));
   write(writer.directory());
   return commit(state_, writer, uuid, metadata);
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "checkpoint_dir.h"
+#include "checkpoint_start.h"
 #include "base/json.h"
 #include "context_state.h"
 #include "det/trainer.h"
@@ -107,11 +108,9 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   torch::manual_seed(static_cast<std::uint64_t>(info.seed));
   state->tensorboard_dir = tensorboard_directory(info);
   state->tensorboard_logging = options.enable_tensorboard_logging;
-  if (ranks.rank > 0) {
-    state->client = make_quiet_client(!info.on_cluster);
-    return state;
-  }
-  state->client = value_or_throw(make_client(info));
+  state->client = ranks.rank > 0 ? make_quiet_client(!info.on_cluster) : value_or_throw(make_client(info));
+  if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
+  if (ranks.rank > 0) return state;
   std::printf("training on %s, %d threads, seed %lld", state->device.str().c_str(), at::get_num_threads(),
               static_cast<long long>(info.seed));
   if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->communicator->name());

@@ -173,11 +173,24 @@ Result<Function> cluster_function(const char* name) {
 
 }  // namespace
 
+static ClusterAddress address_of(const TrialInfo& info) {
+  return {variable("DET_MASTER"), variable("DET_ALLOCATION_ID"), variable("DET_SESSION_TOKEN"),
+          static_cast<std::int32_t>(info.trial_id), info.run};
+}
+
+FallBack fall_back_at(const TrialInfo& info) {
+  return [address = address_of(info)](const std::string& uuid, const std::string& reason) -> Result<std::string> {
+    TRY_ASSIGN(const auto ask, cluster_function<DetFallBack>("det_fall_back"));
+    Result<std::string> instead;
+    ask(&address, &uuid, &reason, &instead);
+    return instead;
+  };
+}
+
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
   if (!info.on_cluster) return make_local_client();
   TRY_ASSIGN(const auto make, cluster_function<DetMakeClusterClient>("det_make_cluster_client"));
-  const ClusterAddress address{variable("DET_MASTER"), variable("DET_ALLOCATION_ID"), variable("DET_SESSION_TOKEN"),
-                               static_cast<std::int32_t>(info.trial_id), info.run};
+  const ClusterAddress address = address_of(info);
   return std::unique_ptr<Client>(make(&address));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "client.h"
+#include "fall_back.h"
 
 namespace det {
 
@@ -27,6 +28,9 @@ Result<TrialInfo> local_trial_info(Json config, const std::string& source, const
 /// command. `config` is YAML. Fills in ids, configuration, seed and (unless it is set) the checkpoint directory.
 Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, const std::string& user,
                                                      const std::string& config, TrialInfo& info);
+
+/// Asks the master of this process's allocation.
+FallBack fall_back_at(const TrialInfo& info);
 
 /// The client for where this process runs. kUnavailable when libdet_cluster.so is not beside libdet.so.
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info);

@@ -1,0 +1,59 @@
+// Owns the question from which checkpoint a run starts.
+#include "checkpoint_start.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "base/files.h"
+#include "checkpoint_dir.h"
+
+namespace det {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> sound_checkpoint(const TrialInfo& info, const FallBack& fall_back) {
+  std::string uuid = info.latest_checkpoint;
+  while (!uuid.empty()) {
+    const Status good = check_start(info.checkpoint_dir, uuid);
+    if (good) return uuid;
+    if (good.error().code != Code::kDataLoss) return tl::unexpected(good.error());
+    auto instead = fall_back(uuid, good.error().message);
+    if (!instead) return fail(Code::kDataLoss, good.error().message + "; " + instead.error().message);
+    std::fprintf(stderr, "warning: checkpoint %s cannot be used: %s; %s\n", uuid.c_str(), good.error().message.c_str(),
+                 instead->empty() ? "starting from the beginning" : ("going on from checkpoint " + *instead).c_str());
+    uuid = std::move(*instead);
+  }
+  return uuid;
+}
+
+}  // namespace
+
+Status check_start(const std::string& storage, const std::string& uuid) {
+  std::error_code error;
+  const fs::directory_iterator first(storage, error);
+  if (error || first == fs::directory_iterator()) {
+    return fail(Code::kUnavailable, "the checkpoint storage " + storage + " is " + (error ? "not there" : "empty") +
+                                        "; is it mounted on this machine?");
+  }
+  const std::string directory = storage + "/" + uuid;
+  if (!path_exists(directory)) return fail(Code::kDataLoss, directory + " is missing");
+  if (path_exists(directory + "/manifest.json")) return verify_checkpoint(directory);
+  if (path_exists(directory + "/trial_state.json")) return fail(Code::kDataLoss, directory + ": manifest.json is missing");
+  return {};
+}
+
+std::string agree_on_start(DistributedContext& distributed, const TrialInfo& info, const FallBack& fall_back) {
+  Json told = Json::object();
+  if (distributed.is_chief()) {
+    const auto found = sound_checkpoint(info, fall_back);
+    found ? told["uuid"] = *found : told["error"] = found.error().message;
+  }
+  told = distributed.broadcast(told);
+  if (told.contains("error")) throw std::runtime_error(told["error"].get<std::string>());
+  return told["uuid"].get<std::string>();
+}
+
+}  // namespace det

@@ -1,0 +1,119 @@
+// A run starts from a checkpoint that is what was saved, and gives none up for a storage that is away.
+#include "checkpoint_start.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "base/files.h"
+#include "checkpoint_dir.h"
+
+namespace det {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Place {
+  TemporaryDirectory directory = TemporaryDirectory::create().value();
+  std::string storage = directory.path() + "/storage";
+  TrialInfo info;
+  std::vector<std::string> told;
+  DistributedContext alone{RankInfo{}};
+
+  Place() {
+    info.checkpoint_dir = storage;
+    REQUIRE(make_directories(storage));
+    for (const char* uuid : {"a", "b", "c"}) {
+      auto writer = CheckpointWriter::create(storage, uuid, {"cluster", 7, 2}).value();
+      REQUIRE(writer.write("weights", "12345"));
+      REQUIRE(writer.write("trial_state.json", "{}"));
+      REQUIRE(writer.commit());
+    }
+  }
+  void damage(const std::string& uuid) { std::ofstream(storage + "/" + uuid + "/weights") << "12346"; }
+  /// c, then b, then a, then the beginning.
+  std::string start(const std::string& latest) {
+    info.latest_checkpoint = latest;
+    return agree_on_start(alone, info, [&](const std::string& uuid, const std::string& reason) -> Result<std::string> {
+      told.push_back(uuid + ": " + reason.substr(reason.find_last_of('/') + 1));
+      if (uuid == "a") return "";
+      if (uuid.size() > 1) return fail(Code::kInvalidArgument, "it is another trial's");
+      return std::string(1, static_cast<char>(uuid[0] - 1));
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a sound checkpoint is started from, and the master is told nothing") {
+  Place place;
+  CHECK(place.start("c") == "c");
+  CHECK(place.start("").empty());
+  CHECK(place.told.empty());
+}
+
+TEST_CASE("a damaged checkpoint is told to the master, until what it names is sound") {
+  Place place;
+  std::string why;
+  SECTION("other bytes") {
+    place.damage("c");
+    why = "weights is damaged: its digest is not the manifest's";
+  }
+  SECTION("too few") {
+    fs::resize_file(place.storage + "/c/weights", 3);
+    why = "weights has 3 bytes, not 5";
+  }
+  SECTION("a file is missing") {
+    fs::remove(place.storage + "/c/weights");
+    why = "weights is missing";
+  }
+  SECTION("the manifest is missing") {
+    fs::remove(place.storage + "/c/manifest.json");
+    why = "manifest.json is missing";
+  }
+  SECTION("the manifest is no manifest") {
+    std::ofstream(place.storage + "/c/manifest.json") << "{";
+    why = "manifest.json is damaged";
+  }
+  SECTION("all of it is missing") {
+    fs::remove_all(place.storage + "/c");
+    why = "c is missing";
+  }
+  place.damage("b");
+  CHECK(place.start("c") == "a");
+  REQUIRE(place.told.size() == 2);
+  CHECK_THAT(place.told[0], Catch::StartsWith("c: ") && Catch::Contains(why));
+  CHECK_THAT(place.told[1], Catch::StartsWith("b: "));
+}
+
+TEST_CASE("when none is sound training begins again, and what is another's is not replaced") {
+  Place place;
+  for (const char* uuid : {"a", "b", "c"}) place.damage(uuid);
+  CHECK(place.start("c").empty());
+  CHECK_THROWS_WITH(place.start("another"), Catch::Contains("it is another trial's"));
+}
+
+TEST_CASE("of a storage that is away nothing is given up") {
+  Place place;
+  fs::rename(place.storage, place.storage + ".away");
+  CHECK_THROWS_WITH(place.start("c"), Catch::Contains("is not there; is it mounted on this machine?"));
+  REQUIRE(make_directories(place.storage));
+  CHECK_THROWS_WITH(place.start("c"), Catch::Contains("is empty; is it mounted on this machine?"));
+  CHECK(place.told.empty());
+}
+
+TEST_CASE("what another program wrote is believed") {
+  Place place;
+  fs::create_directories(place.storage + "/python");
+  std::ofstream(place.storage + "/python/state_dict.pth") << "x";
+  CHECK(place.start("python") == "python");
+}
+
+TEST_CASE("a manifest says whose checkpoint it is") {
+  Place place;
+  const std::string manifest = read_file(place.storage + "/a/manifest.json").value();
+  CHECK_THAT(manifest, Catch::Contains("\"cluster\": \"cluster\"") && Catch::Contains("\"trial\": 7") &&
+                           Catch::Contains("\"run\": 2"));
+}
+
+}  // namespace det
