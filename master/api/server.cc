@@ -184,7 +184,10 @@ void Server::send(core::Send send) {
       std::move(send));
 }
 
-void Server::changed(const loop::Change& change) { parts_->context.hub.publish(change); }
+void Server::changed(const loop::Change& change) {
+  if (change.kind == loop::Change::Kind::kAllocation) parts_->trial.forget_reporter(change.trial);
+  parts_->context.hub.publish(change);
+}
 
 void Server::tick() {
   parts_->agent.tick();
