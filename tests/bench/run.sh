@@ -12,13 +12,15 @@
 #               waiting; 100,000 trials from submission to their end
 #   ingest      a real master: submission to the agent's message; metric reports a call each and in streams, log lines, beside
 #               bare COPY into the same PostgreSQL
+#   reads       a real master with 10,000 experiments and a million metric points: lists and details beside reports, the
+#               command's list, restarts
 #   search      1,000 trials of a second on 8 slots of a real cluster, beside the time they need
 #   mnist_search  adaptive.yaml of the MNIST example beside random search, on real data (a quarter of an hour)
 #   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 names=("$@")
-[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler core ingest search mnist_search latency)
+[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler core ingest reads search mnist_search latency)
 cmake --preset bench >&2
 # Folders of JPEG files for the loader, where they are at hand.
 images=
@@ -40,11 +42,11 @@ for name in "${names[@]}"; do
     searcher) targets=(bench_searcher) command=(build/bench/bench/bench_searcher) ;;
     scheduler) targets=(bench_scheduler) command=(build/bench/bench/bench_scheduler) ;;
     core) targets=(bench_core) command=(build/bench/bench/bench_core) ;;
-    ingest) targets=(programs bench_ingest) command=(python3 tests/bench/ingest.py build/bench) ;;
+    ingest|reads) targets=(programs "bench_$name") command=(python3 "tests/bench/$name.py" build/bench) ;;
     search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     mnist_search) targets=(programs) command=(python3 tests/bench/mnist_search.py build/bench) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
-    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, core, ingest, search, mnist_search, latency)" >&2; exit 2 ;;
+    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, core, ingest, reads, search, mnist_search, latency)" >&2; exit 2 ;;
   esac
   cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do
