@@ -49,6 +49,14 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
       if (found != core.allocations().end()) take(found->second);
       return;
     }
+    if (named.trial) {
+      const auto trial = core.trials().find(*named.trial);
+      if (trial == core.trials().end()) return;
+      const auto& [id, its] = *trial;
+      const auto found = core.allocations().find(AllocationId(its.task.value + "." + std::to_string(its.run)));
+      if (found != core.allocations().end()) take(found->second);
+      return;
+    }
     for (const auto& [id, allocation] : core.allocations()) take(allocation);
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");

@@ -195,6 +195,7 @@ void Server::send(core::Send send) {
 void Server::changed(const loop::Change& change) {
   if (change.kind == loop::Change::Kind::kMetrics && change.name == "validation")
     ++parts_->context.calls->metric_reports;
+  if (change.kind == loop::Change::Kind::kAllocation) parts_->trial.forget_reporter(change.trial);
   parts_->context.collector->changed(change);
   parts_->context.hub.publish(change);
 }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "det/v1/trial.grpc.pb.h"
+#include <map>
+
+#include "master/api/reporter.h"
 #include "master/api/unary.h"
 #include "master/db/queries_checkpoint.h"
 
@@ -24,6 +27,8 @@ class TrialService final : public v1::TrialService::CallbackService {
                                           const v1::CompareTrialsRequest* request,
                                           v1::CompareTrialsResponse* response) override;
   // trial_reports.cc
+  /// Something has become of an allocation of the trial: its token is looked at again.
+  void forget_reporter(TrialId trial);
   grpc::ServerUnaryReactor* ReportTrialMetrics(grpc::CallbackServerContext* call,
                                                const v1::ReportTrialMetricsRequest* request,
                                                v1::ReportTrialMetricsResponse* response) override;
@@ -47,9 +52,23 @@ class TrialService final : public v1::TrialService::CallbackService {
                                             v1::GetMetricSeriesResponse* response) override;
 
  private:
+  struct Arrival;
+  void store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const;
+  void find_and_store(const std::shared_ptr<Arrival>& arrival);
+  template <typename Request>
+  grpc::ServerUnaryReactor* report(grpc::CallbackServerContext* call, const Request* request, const char* method,
+                                   const v1::TrialMetrics& metrics, const std::string& group);
   Status take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const;
   Status compare(const v1::CompareTrialsRequest& request, v1::CompareTrialsResponse* response) const;
   const Context& context_;
+
+  // The edge worker's own: who reported lately and is still known to run, by trial.
+  struct Known {
+    std::string token;
+    Reporter reporter;
+  };
+  std::map<TrialId, Known> reporters_;
+  std::uint64_t forgotten_ = 0;
 };
 
 /// The directory of an experiment's checkpoints from its stored configuration; "" when it cannot be told.

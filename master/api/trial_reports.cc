@@ -1,8 +1,10 @@
 // Owns what a process of the cluster reports of its trial over HTTP, one call a report.
+#include <charconv>
 #include <cmath>
 #include <future>
 
 #include "base/json.h"
+#include "base/secret.h"
 #include "master/api/convert.h"
 #include "master/api/harness_session.h"
 #include "master/api/reporter.h"
@@ -28,7 +30,112 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
   return answer.get();
 }
 
+/// The text of metrics that are finite numbers under plain names, as nearly all are; nothing for others.
+std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
+  constexpr std::size_t kMost = 100, kLongestName = 256;
+  if (metrics.fields_size() == 0 || metrics.fields().size() > kMost) return std::nullopt;
+  std::string text = "{";
+  for (const auto& [name, value] : metrics.fields()) {
+    const auto odd = [](unsigned char c) { return c < 0x20 || c > 0x7e || c == '"' || c == '\\'; };
+    if (name.empty() || name.size() > kLongestName || std::any_of(name.begin(), name.end(), odd)) return std::nullopt;
+    if (value.kind_case() != google::protobuf::Value::kNumberValue || !std::isfinite(value.number_value()))
+      return std::nullopt;
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value.number_value()).ptr;
+    text += (text.size() > 1 ? ",\"" : "\"") + name + "\":";
+    text.append(digits, end);
+  }
+  return text + "}";
+}
+
 }  // namespace
+
+/// One report on its way to the database. Nobody waits for it: the call is answered when it is there.
+struct TrialService::Arrival {
+  grpc::ServerUnaryReactor* reactor = nullptr;
+  Caller caller;
+  TrialId trial;
+  RunNumber run = 0;  ///< 0: not said
+  db::MetricRow row;
+  void finish(const Status& status) const { reactor->Finish(to_grpc(status)); }
+};
+
+void TrialService::forget_reporter(TrialId trial) {
+  context_.edge.post([this, trial] {
+    reporters_.erase(trial);
+    ++forgotten_;
+  });
+}
+
+/// On the edge worker: the token is looked up in the core once a run, not at each report.
+void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
+  const std::string& token = arrival->caller.credentials.allocation_token;
+  const auto known = reporters_.find(arrival->trial);
+  if (known != reporters_.end() && equal_secret(known->second.token, token)) return store(arrival, known->second.reporter);
+  const bool taken = context_.workers.try_post([this, arrival, before = forgotten_] {
+    auto found = find_reporter(context_, arrival->caller, {.trial = arrival->trial});
+    if (!found) return arrival->finish(tl::unexpected(found.error()));
+    context_.edge.post([this, arrival, before, reporter = std::move(*found)] {
+      // What was told meanwhile may be that it has ended.
+      if (before == forgotten_)
+        reporters_[arrival->trial] = {arrival->caller.credentials.allocation_token, reporter};
+      store(arrival, reporter);
+    });
+  });
+  if (!taken) arrival->finish(fail(Code::kUnavailable, "the master is busy; try again in a moment"));
+}
+
+void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const {
+  if (arrival->run != 0 && arrival->run != reporter.run) {
+    return arrival->finish(fail(Code::kAborted, "run " + std::to_string(arrival->run) +
+                                                    " is not the trial's current one (" + std::to_string(reporter.run) +
+                                                    " is); leave"));
+  }
+  loop::Change change{.kind = loop::Change::Kind::kMetrics,
+                      .experiment = reporter.experiment,
+                      .trial = reporter.trial,
+                      .task = reporter.task,
+                      .name = arrival->row.group};
+  db::MetricBatch batch{.trial = reporter.trial, .run = reporter.run, .rows = {std::move(arrival->row)}};
+  batch.done = [this, arrival, change = std::move(change)](const Status& status) {
+    if (status) context_.hub.publish(change);
+    arrival->finish(status);
+  };
+  if (!context_.bulk.try_push(std::move(batch)))
+    arrival->finish(fail(Code::kUnavailable, "the master is busy; try again in a moment"));
+}
+
+/// The usual report, of a process by its allocation's token, does not hold a worker; `take` is for all others.
+template <typename Request>
+grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call, const Request* request,
+                                               const char* method, const v1::TrialMetrics& metrics,
+                                               const std::string& group) {
+  auto arrival = std::make_shared<Arrival>();
+  arrival->caller.credentials = read_credentials(*call);
+  const Credentials& credentials = arrival->caller.credentials;
+  if (group == "validation" || !metrics.has_steps_completed() || credentials.allocation_token.empty() ||
+      !credentials.user_token.empty()) {
+    return unary(context_, call, request, method,
+                 [this, &metrics, group](const Caller& caller) { return take(caller, metrics, group); });
+  }
+  arrival->reactor = call->DefaultReactor();
+  v1::MetricsReport text;
+  text.set_group(group);
+  text.set_steps_completed(metrics.steps_completed());
+  auto plain = plain_text(metrics.metrics().avg_metrics());
+  text.set_metrics(plain ? std::move(*plain) : dump_json(from_struct(metrics.metrics().avg_metrics())));
+  if (auto checked = check_metrics(text); !checked) {
+    arrival->finish(checked);
+    return arrival->reactor;
+  }
+  arrival->trial = TrialId(metrics.trial_id());
+  arrival->run = metrics.trial_run_id();
+  const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
+  arrival->row = {group, text.steps_completed(), std::move(*text.mutable_metrics()), time};
+  grpc::ServerUnaryReactor* const reactor = arrival->reactor;
+  context_.edge.post([this, arrival] { find_and_store(arrival); });
+  return reactor;
+}
 
 Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const {
   TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.trial = TrialId(metrics.trial_id())}));
@@ -65,14 +172,12 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
 grpc::ServerUnaryReactor* TrialService::ReportTrialMetrics(grpc::CallbackServerContext* call,
                                                            const v1::ReportTrialMetricsRequest* request,
                                                            v1::ReportTrialMetricsResponse*) {
-  return unary(context_, call, request, "/det.v1.TrialService/ReportTrialMetrics",
-               [this, request](const Caller& caller) { return take(caller, request->metrics(), request->group()); });
+  return report(call, request, "/det.v1.TrialService/ReportTrialMetrics", request->metrics(), request->group());
 }
 grpc::ServerUnaryReactor* TrialService::ReportTrialTrainingMetrics(
     grpc::CallbackServerContext* call, const v1::ReportTrialTrainingMetricsRequest* request,
     v1::ReportTrialMetricsResponse*) {
-  return unary(context_, call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics",
-               [this, request](const Caller& caller) { return take(caller, request->training_metrics(), "training"); });
+  return report(call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics", request->training_metrics(), "training");
 }
 grpc::ServerUnaryReactor* TrialService::ReportTrialValidationMetrics(
     grpc::CallbackServerContext* call, const v1::ReportTrialValidationMetricsRequest* request,

@@ -16,27 +16,44 @@ namespace det::db {
 namespace {
 
 /// Finds what JSON allows and PostgreSQL does not: NUL in strings and keys, numbers below the smallest
-/// double.
+/// double. And, in the same look, what parse_json refuses: the usual report needs no other.
 struct Storable final : nlohmann::json_sax<nlohmann::json> {
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool plain = true;  ///< an object without odd nesting, no key twice
+
+  bool null() override { return inside(); }
+  bool boolean(bool) override { return inside(); }
+  bool number_integer(number_integer_t) override { return inside(); }
+  bool number_unsigned(number_unsigned_t) override { return inside(); }
   bool number_float(number_float_t value, const string_t& text) override {
-    if (value != 0) return true;
+    if (value != 0) return inside();
     const std::string_view mantissa = std::string_view(text).substr(0, text.find_first_of("eE"));
-    return mantissa.find_first_of("123456789") == std::string_view::npos;
+    return inside() && mantissa.find_first_of("123456789") == std::string_view::npos;
   }
-  bool string(string_t& value) override { return value.find('\0') == string_t::npos; }
+  bool string(string_t& value) override { return inside() && value.find('\0') == string_t::npos; }
   bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(string_t& value) override { return value.find('\0') == string_t::npos; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
+  bool start_object(std::size_t) override {
+    if (++depth_ > 1) plain = false;
+    return true;
+  }
+  bool key(string_t& value) override {
+    if (depth_ == 1) {
+      // Many names are compared by parse_json.
+      plain = plain && names_.size() < 64 && std::find(names_.begin(), names_.end(), value) == names_.end();
+      if (plain) names_.push_back(value);
+    }
+    return value.find('\0') == string_t::npos;
+  }
+  bool end_object() override { return --depth_, true; }
+  bool start_array(std::size_t) override { return plain = false, inside(); }
   bool end_array() override { return true; }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
+    return plain = false;
   }
+
+ private:
+  bool inside() const { return depth_ > 0; }
+  int depth_ = 0;
+  std::vector<std::string> names_;  ///< of the outermost object
 };
 
 /// A thread with a connection of its own that stores all batches that have queued up in one transaction.
@@ -119,46 +136,30 @@ class Lane {
   std::thread thread_;
 };
 
-/// Run number of each trial, held still until the transaction ends.
-Result<std::map<TrialId, RunNumber>> fence(Connection& connection, const std::vector<MetricBatch>& batches) {
-  std::vector<std::int64_t> trials;
-  for (const MetricBatch& batch : batches) trials.push_back(batch.trial.value);
-  TRY_ASSIGN(
-      const Rows rows,
-      connection.query("SELECT id, run FROM trials WHERE id = ANY ($1) ORDER BY id FOR SHARE", trials));
-  std::map<TrialId, RunNumber> runs;
-  for (int i = 0; i < rows.size(); ++i) {
-    Rows::Row row = rows[i];
-    const auto id = row.next<TrialId>();
-    runs[id] = row.next<RunNumber>();
-  }
-  return runs;
-}
-
 /// Counts of late rows, each shared by the trials with the same remainder.
 using LateRows = std::array<std::atomic<std::uint64_t>, 256>;
 
 auto& late_rows_of(auto& late, std::int64_t trial) { return late[static_cast<std::size_t>(trial) % late.size()]; }
 
+/// Their run numbers are held still until the rows are stored, those of other runs are dropped: whose run is over hears
+/// it, and nothing of it becomes visible behind the new run's back.
+constexpr const char* kStoreMetrics =
+    "WITH current AS MATERIALIZED (SELECT id, run FROM trials WHERE id IN (SELECT unnest($1::bigint[])) ORDER BY id FOR SHARE),"
+    " r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
+    " AS r (trial, run, grp, steps, reported, metrics)),"
+    " stored AS (INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
+    " SELECT trial, r.run::integer, grp, steps, reported, metrics::json FROM r"
+    " JOIN current ON current.id = r.trial AND current.run = r.run ON CONFLICT DO NOTHING)"
+    " SELECT id, run, EXISTS (SELECT FROM (SELECT grp, min(steps) AS first FROM r WHERE trial = id GROUP BY grp) g"
+    " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = id AND m.grp = g.grp AND NOT m.archived"
+    " AND m.steps_completed > g.first)) FROM current";
+
 Status write_metrics(Connection& connection, const std::vector<MetricBatch>& batches,
                      std::vector<Status>& answers, LateRows& late) {
-  TRY(connection.begin());
-  TRY_ASSIGN(const auto runs, fence(connection, batches));
   std::vector<std::int64_t> trials, numbers, steps;
   std::vector<std::string> groups, metrics;
   std::vector<WallTime> times;
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    const MetricBatch& batch = batches[i];
-    const auto found = runs.find(batch.trial);
-    answers[i] = Status();
-    if (found == runs.end()) {
-      answers[i] = fail(Code::kNotFound, "trial " + std::to_string(batch.trial.value) + " not found");
-    } else if (found->second != batch.run) {
-      answers[i] = fail(Code::kAborted, "run " + std::to_string(batch.run) + " of trial " +
-                                            std::to_string(batch.trial.value) +
-                                            " is over; its current run is " + std::to_string(found->second));
-    }
-    if (!answers[i]) continue;
+  for (const MetricBatch& batch : batches) {
     for (const MetricRow& row : batch.rows) {
       trials.push_back(batch.trial.value);
       numbers.push_back(batch.run);
@@ -168,21 +169,27 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
       times.push_back(row.reported);
     }
   }
-  if (trials.empty()) return connection.commit();
-  TRY_ASSIGN(const Rows below,
-             connection.query(
-                 "WITH r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[],"
-                 " $5::timestamptz[], $6::text[]) AS r (trial, run, grp, steps, reported, metrics)),"
-                 " stored AS (INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
-                 " SELECT trial, run::integer, grp, steps, reported, metrics::json FROM r ON CONFLICT DO NOTHING)"
-                 " SELECT g.trial FROM (SELECT trial, grp, min(steps) AS first FROM r GROUP BY trial, grp) g"
-                 " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = g.trial AND m.grp = g.grp"
-                 " AND NOT m.archived AND m.steps_completed > g.first)",
-                 trials, numbers, groups, steps, times, metrics));
-  const Status done = connection.commit();
-  // Whether or not the answer was lost: the next try would not find them new.
-  for (int i = 0; i < below.size(); ++i) ++late_rows_of(late, below[i].next<std::int64_t>());
-  return done;
+  TRY_ASSIGN(const Rows rows, connection.query(kStoreMetrics, trials, numbers, groups, steps, times, metrics));
+  std::map<TrialId, RunNumber> runs;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    const auto trial = row.next<TrialId>();
+    runs[trial] = row.next<RunNumber>();
+    if (row.next<bool>()) ++late_rows_of(late, trial.value);
+  }
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const MetricBatch& batch = batches[i];
+    const std::string name = "trial " + std::to_string(batch.trial.value);
+    const auto found = runs.find(batch.trial);
+    answers[i] = Status();
+    if (found == runs.end()) {
+      answers[i] = fail(Code::kNotFound, name + " not found");
+    } else if (found->second != batch.run) {
+      answers[i] = fail(Code::kAborted, "run " + std::to_string(batch.run) + " of " + name +
+                                            " is over; its current run is " + std::to_string(found->second));
+    }
+  }
+  return {};
 }
 
 /// Whose lines are counted: an agent's, of an allocation.
@@ -279,10 +286,12 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
 }  // namespace
 
 Status check_json_object(std::string_view json, std::size_t limit) {
+  Storable storable;
+  const bool stored = json.size() <= limit && nlohmann::json::sax_parse(json.begin(), json.end(), &storable);
+  if (stored && storable.plain) return {};
   TRY_ASSIGN(const Json parsed, parse_json(json, {.bytes = limit, .depth = 32}));
   if (!parsed.is_object()) return fail(Code::kInvalidArgument, "must be a JSON object");
-  Storable storable;
-  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &storable))
+  if (!stored)
     return fail(Code::kInvalidArgument,
                 "holds a NUL character or a number too small for a double; leave it out");
   return {};

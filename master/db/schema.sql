@@ -142,6 +142,7 @@ CREATE TABLE experiments (
 CREATE UNIQUE INDEX experiments_request ON experiments (request_id) WHERE request_id <> '';
 CREATE INDEX experiments_live ON experiments (id) WHERE state NOT IN ('COMPLETED', 'CANCELED', 'ERROR');
 CREATE INDEX experiments_project ON experiments (project_id);
+CREATE INDEX experiments_list ON experiments (id) INCLUDE (archived, state, owner_id, project_id);  -- lists
 
 -- core.
 CREATE TABLE trials (

@@ -11,13 +11,17 @@
 #   scheduler   an event in a pool of 100 slots beside one of 10,000 with 100,000 requests waiting, and a naive pass
 #   core        an event and all that follows from it in the whole core, on 100 slots and on 10,000 with 100,000 trials
 #               waiting; 100,000 trials from submission to their end
+#   ingest      a real master: submission to the agent's message; metric reports a call each and in streams, log lines, beside
+#               bare COPY into the same PostgreSQL
+#   reads       a real master with 10,000 experiments and a million metric points: lists and details beside reports, the
+#               command's list, restarts
 #   search      1,000 trials of a second on 8 slots of a real cluster, beside the time they need
 #   mnist_search  adaptive.yaml of the MNIST example beside random search, on real data (a quarter of an hour)
 #   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
 #   web         the web UI in a real browser: first load and paint, long series, many curves, zoom, a report until it is drawn
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-all=(trainer precision loader ddp exact checkpoint searcher scheduler core search mnist_search latency web)
+all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads search mnist_search latency web)
 names=("$@")
 [ $# -gt 0 ] || names=("${all[@]}")
 cmake --preset bench >&2
@@ -41,6 +45,7 @@ for name in "${names[@]}"; do
     searcher) targets=(bench_searcher) command=(build/bench/bench/bench_searcher) ;;
     scheduler) targets=(bench_scheduler) command=(build/bench/bench/bench_scheduler) ;;
     core) targets=(bench_core) command=(build/bench/bench/bench_core) ;;
+    ingest|reads) targets=(programs "bench_$name") command=(python3 "tests/bench/$name.py" build/bench) ;;
     search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     mnist_search) targets=(programs) command=(python3 tests/bench/mnist_search.py build/bench) ;;
     web) targets=(programs det_webui) command=(node tests/bench/web.mjs build/bench) ;;

@@ -1,0 +1,68 @@
+// Owns what the benchmarks of a real master are made of: a user, an agent that starts nothing, and the trials that the
+// master has put on it.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/queue.h"
+#include "det/v1/agent.grpc.pb.h"
+#include "det/v1/experiment.grpc.pb.h"
+#include "figure.h"
+
+namespace bench {
+
+/// A connection of its own for each number: a connection carries at most 100 calls at a time.
+std::shared_ptr<grpc::Channel> connect(const std::string& address, int number = 0);
+void check(const grpc::Status& status, const char* what);
+
+/// An admin who is logged in.
+class User {
+ public:
+  User(const std::string& address, const std::string& password_file);
+  void sign(grpc::ClientContext& context) const { context.AddMetadata("authorization", "Bearer " + token_); }
+  /// Returns when it is stored.
+  int submit(const std::string& searcher) const;
+  std::string token() const { return token_; }
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<det::v1::ExperimentService::Stub> experiments_;
+  std::string token_;
+};
+
+/// Tells what it was told to start, and says at once what is true of what it was told to end.
+class Agent {
+ public:
+  struct Started {
+    det::v1::StartAllocation allocation;
+    Clock::time_point when;
+  };
+  Agent(const std::string& address, const std::string& name, int slots);
+  ~Agent();
+  Started next();  ///< waits
+  void say(const std::string& allocation, det::v1::AllocationUpdate::State state);
+
+ private:
+  void read();
+  void write();
+  std::unique_ptr<det::v1::AgentService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<det::v1::AgentMessage, det::v1::AgentCommand>> link_;
+  det::Queue<Started> started_{1 << 16};
+  det::Queue<det::v1::AgentMessage> outgoing_{1 << 16};
+  std::thread reader_, writer_;
+};
+
+inline double percentile(std::vector<double> values, double at) {
+  auto place = values.begin() + static_cast<std::ptrdiff_t>(at * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
+
+}  // namespace bench
