@@ -37,6 +37,7 @@ Command agent_command();
 Command slot_command();
 Command job_command();
 Command command_command();
+Command resources_command();
 Command explain_command();
 Command master_command();
 Command template_command();

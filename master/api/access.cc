@@ -28,6 +28,7 @@
 #include "det/v1/template.pb.h"
 #include "det/v1/token.pb.h"
 #include "det/v1/trial.pb.h"
+#include "det/v1/usage.pb.h"
 #include "det/v1/user.pb.h"
 #include "det/v1/workspace.pb.h"
 
@@ -142,6 +143,8 @@ constexpr Entry kTable[] = {
     {"/det.v1.CommandService/SetCommandPriority", user(A::kEdit, T::kTask, "command_id")},
     {"/det.v1.CommandService/ExplainCommand", user(A::kView, T::kTask, "command_id")},
     {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
+    {"/det.v1.UsageService/ResourceAllocationRaw", user(A::kView, T::kListed)},
+    {"/det.v1.UsageService/ResourceAllocationAggregated", user(A::kView, T::kListed)},
     {"/det.v1.LogService/TaskLogs", user(A::kView, T::kTask, "task_id")},
     {"/det.v1.LogService/TrialLogs", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.TemplateService/GetTemplates", user(A::kView, T::kListed)},
@@ -354,6 +357,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetRunMetadataRequest::descriptor()->file()->service(0),
       v1::GetCommandsRequest::descriptor()->file()->service(0),
       v1::ScrapeRequest::descriptor()->file()->service(0),
+      v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
   };

@@ -28,6 +28,7 @@
 #include "master/api/template.h"
 #include "master/api/token.h"
 #include "master/api/trial.h"
+#include "master/api/usage.h"
 #include "master/api/user.h"
 #include "master/api/workspace.h"
 
@@ -84,6 +85,7 @@ struct Server::Parts {
         runs(c),
         commands(c),
         prometheus(c),
+        usage(c),
         harness(c),
         agent(c) {}
 
@@ -110,6 +112,7 @@ struct Server::Parts {
   RunService runs;
   CommandService commands;
   PrometheusService prometheus;
+  UsageService usage;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -141,6 +144,7 @@ struct Server::Parts {
     builder.RegisterService(&runs);
     builder.RegisterService(&commands);
     builder.RegisterService(&prometheus);
+    builder.RegisterService(&usage);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }

@@ -88,6 +88,10 @@ Status delete_experiment(Pool& pool, ExperimentId id) {
     TRY(connection.query("UPDATE cluster SET last_experiment = greatest(last_experiment, (SELECT max(id) FROM"
                          " experiments)), last_trial = greatest(last_trial, (SELECT max(id) FROM trials))"));
     constexpr const char* kStatements[] = {
+        // Who used how much is still asked.
+        "INSERT INTO past_usage SELECT e.id, e.owner_id, p.workspace_id, e.labels, a.pool, a.slots, a.started, greatest(a.started, a.ended)"
+        " FROM experiments e JOIN projects p ON p.id = e.project_id JOIN trials t ON t.experiment_id = e.id"
+        " JOIN allocations a ON a.trial_id = t.id WHERE e.id = $1 AND a.slots > 0 AND a.ended IS NOT NULL",
         "DELETE FROM task_logs l USING trials t WHERE t.experiment_id = $1 AND l.task_id = t.task_id",
         "DELETE FROM log_positions p USING allocations a, trials t WHERE t.experiment_id = $1 AND a.trial_id = t.id"
         " AND p.allocation_id = a.id",

@@ -113,17 +113,18 @@ Statement put_allocation(const core::Allocation& row) {
   return {
       "INSERT INTO allocations (id, trial_id, run, state, pool, parts, port, attached,"
       " preempt_requested, preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, "
-      "exit_message, command_id)"
-      " VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
+      "exit_message, command_id, slots)"
+      " VALUES ($1, $2, $3, $4, $5, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
       " ON CONFLICT (id) DO UPDATE SET trial_id = EXCLUDED.trial_id, run = EXCLUDED.run, state = "
       "EXCLUDED.state,"
       " pool = EXCLUDED.pool, parts = EXCLUDED.parts, port = EXCLUDED.port, attached = EXCLUDED.attached,"
       " preempt_requested = EXCLUDED.preempt_requested, preempt_acknowledged = EXCLUDED.preempt_acknowledged,"
       " kill_requested = EXCLUDED.kill_requested, started = EXCLUDED.started, ended = EXCLUDED.ended,"
-      " exit_kind = EXCLUDED.exit_kind, exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message",
+      " exit_kind = EXCLUDED.exit_kind, exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message,"
+      " slots = EXCLUDED.slots",
       Params(row.id, trial, row.run, core::allocation_state_name(row.state), row.pool,
              write_parts(row.parts), row.port, row.attached, row.preempt_requested, row.preempt_acknowledged, row.kill_requested, row.started, row.ended,
-             kind, code, message, command)};
+             kind, code, message, command, row.slot_count())};
 }
 
 Statement put_agent_settings(const core::AgentSettings& row) {

@@ -223,9 +223,25 @@ CREATE TABLE allocations (
     parts                json NOT NULL,  -- in the order of ranks; their form: master/db/allocation_parts.h
     port                 integer NOT NULL DEFAULT 0,
     command_id           bigint REFERENCES commands,
+    slots                integer NOT NULL DEFAULT 0,  -- of all parts
     CONSTRAINT allocations_of_one CHECK ((trial_id IS NULL) <> (command_id IS NULL))
 );
 CREATE INDEX allocations_command ON allocations (command_id) WHERE command_id IS NOT NULL;
+CREATE INDEX allocations_time ON allocations
+    USING gist (tstzrange(started, greatest(started, coalesce(ended, 'infinity')))) WHERE slots > 0;
+
+-- What allocations of deleted experiments have used. Written by experiment_changes.
+CREATE TABLE past_usage (
+    experiment_id bigint NOT NULL,
+    owner_id      bigint NOT NULL REFERENCES users,
+    workspace_id  bigint NOT NULL,
+    labels        text[] NOT NULL,
+    pool          text NOT NULL,
+    slots         integer NOT NULL,
+    started       timestamptz NOT NULL,
+    ended         timestamptz NOT NULL
+);
+CREATE INDEX past_usage_time ON past_usage USING gist (tstzrange(started, ended));
 CREATE INDEX allocations_trial ON allocations (trial_id, run);
 CREATE INDEX allocations_live ON allocations (id) WHERE state <> 'TERMINATED';
 CREATE INDEX allocations_ended ON allocations (pool, ended) WHERE ended IS NOT NULL;

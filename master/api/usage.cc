@@ -1,0 +1,94 @@
+#include "master/api/usage.h"
+
+#include <chrono>
+
+#include "base/text.h"
+#include "master/api/convert.h"
+#include "master/db/queries_usage.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMostDays = 3700;
+
+int digits(const std::string& text, std::size_t at, std::size_t count) {
+  int value = 0;
+  for (std::size_t i = at; i < at + count; ++i) value = value * 10 + (text[i] - '0');
+  return value;
+}
+
+/// "2026-01-31".
+Result<std::chrono::sys_days> read_date(const std::string& field, const std::string& text) {
+  bool shape = text.size() == 10;
+  for (std::size_t i = 0; shape && i < text.size(); ++i)
+    shape = i == 4 || i == 7 ? text[i] == '-' : text[i] >= '0' && text[i] <= '9';
+  if (shape) {
+    const std::chrono::year_month_day date{std::chrono::year(digits(text, 0, 4)),
+                                           std::chrono::month(static_cast<unsigned>(digits(text, 5, 2))),
+                                           std::chrono::day(static_cast<unsigned>(digits(text, 8, 2)))};
+    if (date.ok() && date.year() >= std::chrono::year(1970)) return std::chrono::sys_days(date);
+  }
+  return fail(Code::kInvalidArgument, field + ": a date like 2026-01-31 was expected, not \"" + make_utf8(text) + "\"");
+}
+
+void fill(const std::map<std::string, double>& from, google::protobuf::Map<std::string, double>* out) {
+  for (const auto& [key, seconds] : from) (*out)[key] = seconds;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* UsageService::ResourceAllocationRaw(grpc::CallbackServerContext* call,
+                                                              const v1::ResourceAllocationRawRequest* request,
+                                                              v1::ResourceAllocationRawResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    if (!request->has_timestamp_after() || !request->has_timestamp_before())
+      return fail(Code::kInvalidArgument, "timestamp_after and timestamp_before: say from when to when");
+    const WallTime from = from_proto(request->timestamp_after()), to = from_proto(request->timestamp_before());
+    if (to.micros < from.micros) return fail(Code::kInvalidArgument, "timestamp_before: is before timestamp_after");
+    TRY_ASSIGN(const auto entries, db::usage_entries(context_.pool, from, to, caller.grants.visible()));
+    for (const db::UsageEntry& entry : entries) {
+      v1::ResourceAllocationRawEntry* out = response->add_resource_entries();
+      out->set_kind(entry.experiment == 0 ? "command" : "training");
+      to_proto(entry.started, out->mutable_start_time());
+      if (entry.ended) to_proto(*entry.ended, out->mutable_end_time());
+      out->set_experiment_id(static_cast<int>(entry.experiment));
+      out->set_username(entry.username);
+      out->set_user_id(static_cast<int>(entry.user.value));
+      for (const std::string& label : entry.labels) out->add_labels(label);
+      out->set_seconds(entry.seconds);
+      out->set_slots(entry.slots);
+      out->set_resource_pool(entry.pool);
+    }
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.UsageService/ResourceAllocationRaw", body);
+}
+
+grpc::ServerUnaryReactor* UsageService::ResourceAllocationAggregated(
+    grpc::CallbackServerContext* call, const v1::ResourceAllocationAggregatedRequest* request,
+    v1::ResourceAllocationAggregatedResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    TRY_ASSIGN(const auto first, read_date("start_date", request->start_date()));
+    TRY_ASSIGN(const auto last, read_date("end_date", request->end_date()));
+    if (last < first) return fail(Code::kInvalidArgument, "end_date: is before start_date");
+    if ((last - first).count() > kMostDays) return fail(Code::kInvalidArgument, "at most ten years at once");
+    const bool monthly = request->period() == v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY;
+    TRY_ASSIGN(const auto periods, db::usage_periods(context_.pool, request->start_date(), request->end_date(), monthly,
+                                                     caller.grants.visible()));
+    for (const db::UsagePeriod& period : periods) {
+      v1::ResourceAllocationAggregatedEntry* out = response->add_resource_entries();
+      out->set_period_start(monthly ? period.start.substr(0, 7) : period.start);
+      out->set_period(monthly ? v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY
+                              : v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY);
+      out->set_seconds(period.total);
+      fill(period.by_user, out->mutable_by_username());
+      fill(period.by_label, out->mutable_by_experiment_label());
+      fill(period.by_pool, out->mutable_by_resource_pool());
+      fill(period.by_experiment, out->mutable_by_experiment_id());
+    }
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.UsageService/ResourceAllocationAggregated", body);
+}
+
+}  // namespace det::api

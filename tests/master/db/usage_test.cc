@@ -1,0 +1,163 @@
+// Owns the tests of usage accounting: sums are held against a walk over the same allocations, second by second.
+#include <catch2/catch.hpp>
+
+#include "base/random.h"
+#include "master/db/experiment_changes.h"
+#include "master/db/queries_usage.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000, kDay = 86'400 * kSecond;
+constexpr std::int64_t kFirst = 1'767'225'600 * kSecond;  // 2026-01-01
+
+core::Allocation allocation(const std::string& id, TrialId trial, WallTime started, std::optional<WallTime> ended, int slots) {
+  core::Allocation row;
+  row.id = AllocationId(id);
+  row.trial = trial;
+  row.run = 1;
+  row.state = ended ? core::AllocationState::kTerminated : core::AllocationState::kRunning;
+  row.pool = trial.value % 2 == 0 ? "even" : "odd";
+  core::AllocationPart& part = row.parts.emplace_back();
+  part.agent = AgentId("a");
+  for (int slot = 0; slot < slots; ++slot) part.slots.push_back(slot);
+  row.started = started;
+  row.ended = ended;
+  return row;
+}
+
+/// Two experiments with a trial each, and a command, in workspaces 1, 2 and 1.
+struct Cluster {
+  Database database;
+  db::Pool pool{database.connect(), 2};
+  RunningStore store{open_store(database)};
+  Cluster() {
+    REQUIRE(pool.query("INSERT INTO users (id, name, password_hash) VALUES (2, 'bob', '')"));
+    REQUIRE(pool.query("INSERT INTO workspaces (id, name) VALUES (2, 'lab')"));
+    REQUIRE(pool.query("INSERT INTO projects (id, workspace_id, name) VALUES (2, 2, 'p')"));
+    core::Experiment first = plain_experiment(1), second = plain_experiment(2);
+    second.owner = UserId(2);
+    second.project = 2;
+    second.state = core::State::kCompleted;
+    core::Trial trial = plain_trial(2, 2);
+    trial.state = core::State::kCompleted;
+    core::Command command = Sampler(1).command(core::CommandId(1));
+    store.write({core::PutExperiment{first, true}, core::PutExperiment{second, true}, core::PutTrial{plain_trial(1, 1)},
+                 core::PutTrial{trial}, core::PutCommand{command}});
+    REQUIRE(pool.query("UPDATE experiments SET labels = '{blue,red}' WHERE id = 2"));
+  }
+  void run(const std::string& id, TrialId trial, std::int64_t from, std::int64_t to, int slots) {
+    store.write({core::PutAllocation{allocation(id, trial, WallTime{from}, WallTime{to}, slots)}});
+  }
+  std::vector<db::UsagePeriod> days(const std::string& first, const std::string& last, bool monthly = false,
+                                    const db::UsageScope& scope = std::nullopt) {
+    auto periods = db::usage_periods(pool, first, last, monthly, scope);
+    if (!periods) FAIL(periods.error().message);
+    return std::move(*periods);
+  }
+};
+
+TEST_CASE("an allocation counts in each day it touches, with its slots") {
+  Cluster cluster;
+  // 1 hour on the first day, 2 on the second, 3 slots.
+  cluster.run("a", TrialId(2), kFirst + kDay - 3600 * kSecond, kFirst + kDay + 7200 * kSecond, 3);
+  const auto days = cluster.days("2025-12-31", "2026-01-03");
+  REQUIRE(days.size() == 4);
+  CHECK(days[0].start == "2025-12-31");
+  CHECK(days[0].total == 0);
+  CHECK(days[1].total == Approx(3 * 3600));
+  CHECK(days[2].total == Approx(3 * 7200));
+  CHECK(days[3].total == 0);
+  CHECK(days[2].by_user == std::map<std::string, double>{{"bob", days[2].total}});
+  CHECK(days[2].by_pool == std::map<std::string, double>{{"even", days[2].total}});
+  CHECK(days[2].by_label == std::map<std::string, double>{{"blue", days[2].total}, {"red", days[2].total}});
+  CHECK(days[2].by_experiment == std::map<std::string, double>{{"2", days[2].total}});
+  // A month is cut to the days that were asked for.
+  const auto months = cluster.days("2026-01-02", "2026-02-10", true);
+  REQUIRE(months.size() == 2);
+  CHECK(months[0].start == "2026-01-01");
+  CHECK(months[0].total == Approx(3 * 7200));
+}
+
+TEST_CASE("what runs counts until now, what held no slots not at all") {
+  Cluster cluster;
+  const WallTime begun{wall_now().micros - 3600 * kSecond};
+  cluster.store.write({core::PutAllocation{allocation("a", TrialId(1), begun, std::nullopt, 2)},
+                       core::PutAllocation{allocation("b", core::as_trial(core::CommandId(1)), begun, std::nullopt, 0)}});
+  const auto entries =
+      db::usage_entries(cluster.pool, WallTime{begun.micros - kDay}, WallTime{begun.micros + kDay}, std::nullopt);
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 1);
+  CHECK((*entries)[0].slots == 2);
+  CHECK_FALSE((*entries)[0].ended);
+  CHECK((*entries)[0].seconds == Approx(3600).margin(60));
+}
+
+TEST_CASE("a clock that is set back does no harm") {
+  Cluster cluster;
+  cluster.run("a", TrialId(1), kFirst + 100 * kSecond, kFirst + 10 * kSecond, 1);
+  CHECK(cluster.days("2026-01-01", "2026-01-01")[0].total == 0);
+}
+
+TEST_CASE("only what may be seen is counted") {
+  Cluster cluster;
+  cluster.run("a", TrialId(1), kFirst, kFirst + 100 * kSecond, 1);
+  cluster.run("b", TrialId(2), kFirst, kFirst + 10 * kSecond, 1);
+  cluster.run("c", core::as_trial(core::CommandId(1)), kFirst, kFirst + kSecond, 1);
+  CHECK(cluster.days("2026-01-01", "2026-01-01")[0].total == Approx(111));
+  CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{1})[0].total == Approx(101));
+  CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{2})[0].total == Approx(10));
+  CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{})[0].total == 0);
+}
+
+TEST_CASE("what a deleted experiment used is still known") {
+  Cluster cluster;
+  cluster.run("b", TrialId(2), kFirst, kFirst + 10 * kSecond, 4);
+  const auto before = cluster.days("2026-01-01", "2026-01-01")[0];
+  REQUIRE(db::delete_experiment(cluster.pool, ExperimentId(2)));
+  CHECK(cluster.database.number("SELECT count(*) FROM allocations") == 0);
+  const auto after = cluster.days("2026-01-01", "2026-01-01")[0];
+  CHECK(after.total == Approx(40));
+  CHECK(after.by_user == before.by_user);
+  CHECK(after.by_label == before.by_label);
+  CHECK(after.by_experiment == before.by_experiment);
+}
+
+TEST_CASE("sums of any allocations are those of a walk over them") {
+  Cluster cluster;
+  Random random{7, 0};
+  struct One {
+    std::int64_t from, to;
+    int slots, who;
+  };
+  std::vector<One> all;
+  for (int i = 0; i < 60; ++i) {
+    const auto from = static_cast<std::int64_t>(random.below(9 * 86'400)) - 86'400;
+    const One one{from, from + static_cast<std::int64_t>(random.below(3 * 86'400)), static_cast<int>(random.below(4)),
+                  static_cast<int>(random.below(3))};
+    all.push_back(one);
+    const TrialId who = one.who == 2 ? core::as_trial(core::CommandId(1)) : TrialId(one.who + 1);
+    cluster.run("x" + std::to_string(i), who, kFirst + one.from * kSecond, kFirst + one.to * kSecond, one.slots);
+  }
+  const auto days = cluster.days("2026-01-01", "2026-01-07");
+  REQUIRE(days.size() == 7);
+  for (std::int64_t day = 0; day < 7; ++day) {
+    double total = 0, bobs = 0;
+    for (const One& one : all) {
+      const auto overlap = std::max<std::int64_t>(
+          0, std::min(one.to, (day + 1) * 86'400) - std::max(one.from, day * 86'400));
+      total += static_cast<double>(overlap * one.slots);
+      if (one.who == 1) bobs += static_cast<double>(overlap * one.slots);
+    }
+    INFO("day " << day);
+    const db::UsagePeriod& found = days[static_cast<std::size_t>(day)];
+    CHECK(found.total == Approx(total));
+    const auto bob = found.by_user.find("bob");
+    CHECK((bob == found.by_user.end() ? 0 : bob->second) == Approx(bobs));
+  }
+}
+
+}  // namespace
+}  // namespace det::test
