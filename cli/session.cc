@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "cli/trust.h"
 #include "det/v1/auth.grpc.pb.h"
 
 namespace det::cli {
@@ -17,6 +18,7 @@ std::string from_environment(const char* name) {
 Result<Client*> Session::anonymous() {
   if (!client_) {
     TRY_ASSIGN(const Address address, find_master(master_flag));
+    TRY(establish_trust(address));
     client_ = std::make_unique<Client>(address);
   }
   return client_.get();

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "det/v1/agent.grpc.pb.h"
+#include "master/api/agent_auth.h"
 #include "master/api/unary.h"
 
 namespace det::api {
@@ -39,6 +40,8 @@ class AgentService final : public v1::AgentService::CallbackService {
   std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
   std::uint64_t next_session_ = 1;
   bool closed_ = false;
+  std::uint64_t rights_ = 0;  ///< generation that links were last looked at for
+  MonoTime next_look_;
 };
 
 /// The task of an allocation: its id without the run number.
