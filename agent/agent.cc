@@ -68,18 +68,22 @@ Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::strin
                              .stop_asked = [events] { events->push(Input(ShutDown{})); }}));
   TRY_ASSIGN(std::vector<Device> devices, detect_devices(settings));
   TRY_ASSIGN(DataDir data, DataDir::open(settings.data_dir));
+  Way way;
+  TRY_ASSIGN(way.trust, establish_trust(settings, data.tls()));
+  TRY_ASSIGN(way.channel, open_channel(settings.master, way.trust));
   return std::unique_ptr<Agent>(new Agent(std::move(settings), std::move(data), std::move(devices), prefix,
-                                          std::move(events), std::move(watcher)));
+                                          std::move(events), std::move(watcher), way));
 }
 
 Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
-             std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher)
+             std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const Way& way)
     : settings_(std::move(settings)),
       data_(std::move(data)),
       events_(std::move(events)),
       watcher_(std::move(watcher)),
-      site_{settings_, data_, std::move(devices), prefix, open_channel(settings_.master)},
+      site_{settings_, data_, std::move(devices), prefix, way.channel, way.trust},
       runtime_(data_, prefix + "/bin/det-supervisor", *watcher_),
+      renewal_(site_.channel, way.trust, settings_.id),
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
       link_(

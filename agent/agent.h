@@ -12,6 +12,7 @@
 #include "agent/config.h"
 #include "agent/core/core.h"
 #include "agent/data_dir.h"
+#include "agent/join.h"
 #include "agent/link.h"
 #include "agent/log_ship.h"
 #include "agent/prepare.h"
@@ -41,8 +42,13 @@ class Agent {
   using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone>;
   using Events = Queue<Event>;
 
+  /// How it reaches the master.
+  struct Way {
+    MasterTrust trust;
+    std::shared_ptr<grpc::Channel> channel;
+  };
   Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
-        std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher);
+        std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const Way& way);
   /// What an earlier agent left becomes inputs of the core.
   void take_up();
   void feed(const Input& input);
@@ -78,6 +84,7 @@ class Agent {
   const std::unique_ptr<Watcher> watcher_;
   const Site site_;
   Runtime runtime_;
+  Renewal renewal_;
   LogShip logs_;
   Link link_;
   Core core_;

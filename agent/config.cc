@@ -16,9 +16,10 @@ std::string host_name() {
   return ::gethostname(name, HOST_NAME_MAX) == 0 && name[0] != '\0' ? name : "agent";
 }
 
-/// "http://HOST:PORT/" as people copy it, or HOST:PORT.
+/// "http://HOST:PORT/" as people copy it, HOST:PORT, or https://HOST:PORT.
 Result<std::string> read_master(std::string_view text) {
-  if (text.starts_with("http://")) text.remove_prefix(7);
+  const std::string_view scheme = text.starts_with("https://") ? "https://" : "";
+  text.remove_prefix(text.starts_with("http://") ? 7 : scheme.size());
   while (text.ends_with('/')) text.remove_suffix(1);
   const std::size_t colon = text.rfind(':');
   const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
@@ -27,7 +28,7 @@ Result<std::string> read_master(std::string_view text) {
     return fail(Code::kInvalidArgument,
                 "master: give the master's address as HOST:PORT, e.g. 127.0.0.1:8080");
   }
-  return std::string(text);
+  return std::string(scheme) + std::string(text);
 }
 
 Result<SlotType> read_slot_type(const std::string& text) {
@@ -48,7 +49,13 @@ const OptionTable& option_table() {
       "Offers this machine's slots to a master and runs what it is given.",
       "DET_AGENT_",
       {
-          {"master", Kind::kString, "127.0.0.1:8080", "The master's address, HOST:PORT."},
+          {"master", Kind::kString, "127.0.0.1:8080", "The master's address: HOST:PORT, or https://HOST:PORT when it speaks TLS."},
+          {"join_token_file", Kind::kString, "",
+           "File with a token of `det join-token create`, exchanged for a certificate when the agent has none yet."},
+          {"security.tls.master_cert", Kind::kString, "",
+           "File with what vouches for the master (PEM); empty: what the join token named, else what the system trusts."},
+          {"security.tls.master_cert_name", Kind::kString, "",
+           "The name that the master's certificate is for, when it is called by another."},
           {"data_dir", Kind::kString, "/var/lib/determinant/agent",
            "Where allocations, contexts and built models live; one agent per directory."},
           {"id", Kind::kString, "", "Name of this agent, unique in the cluster; empty: the host's name."},
@@ -93,6 +100,9 @@ Result<Settings> read_settings(const Options& options) {
     problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});
   settings.id = options.text("id").empty() ? host_name() : options.text("id");
   settings.pool = options.text("pool");
+  settings.join_token_file = options.text("join_token_file");
+  settings.master_cert = options.text("security.tls.master_cert");
+  settings.master_cert_name = options.text("security.tls.master_cert_name");
   for (const auto& [key, name] : {std::pair{"id", settings.id}, std::pair{"pool", settings.pool}}) {
     if (name.size() > 128 || has_control_characters(name) || find_bad_utf8(name)) {
       problems.push_back(

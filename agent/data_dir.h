@@ -1,6 +1,6 @@
 // Owns the agent's directory: one agent at a time, its identity, where things lie, and the bound on its
 // caches.
-//   lock, instance · allocations/ID/ · contexts/DIGEST.tar.gz · models/KEY/
+//   lock, instance · allocations/ID/ · contexts/DIGEST.tar.gz · models/KEY/ · tls/
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ class DataDir {
   const std::string& instance() const { return instance_; }
   std::string contexts() const { return path_ + "/contexts"; }
   std::string models() const { return path_ + "/models"; }
+  std::string tls() const { return path_ + "/tls"; }
   /// kInvalidArgument when the id could not be a file name.
   Result<TaskDir> allocation(const AllocationId& id) const;
   std::vector<AllocationId> allocations() const;

@@ -90,6 +90,8 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   Json slots = Json::array();
   for (const int slot : order.slots()) slots.push_back(slot);
   variables["DET_MASTER"] = around.master;
+  if (!around.master_cert.empty()) variables["DET_MASTER_CERT_FILE"] = around.master_cert;
+  if (!around.master_cert_name.empty()) variables["DET_MASTER_CERT_NAME"] = around.master_cert_name;
   variables["DET_CLUSTER_ID"] = around.cluster_id;
   variables["DET_AGENT_ID"] = around.agent_id;
   variables["DET_SLOT_IDS"] = dump_json(slots);

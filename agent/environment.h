@@ -18,6 +18,7 @@ struct Surroundings {
   int cpus = 1;
   std::string workdir, run_dir, programs;  ///< `programs`: put first in PATH
   std::vector<std::string> base;           ///< the agent's own environment
+  std::string master_cert = "", master_cert_name = "";  ///< what processes believe the master by; "": nothing to say
 };
 
 /// The agent's own variables less its DET_ ones, then threads and devices of the slots, then the user's, then

@@ -18,13 +18,14 @@ constexpr int kMissedHeartbeats = 3;
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> open_channel(const std::string& master) {
+Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // how long one connect may take
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(master, grpc::InsecureChannelCredentials(), arguments);
+  TRY_ASSIGN(const auto credentials, channel_credentials(trust, arguments));
+  return grpc::CreateCustomChannel(without_scheme(master), credentials, arguments);
 }
 
 /// One call of Link. Keeps itself alive until gRPC is done with it.

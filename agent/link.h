@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "det/v1/agent.pb.h"
+#include "wire/channel.h"
 
 namespace det::agent {
 
@@ -33,8 +34,8 @@ struct LinkClosed {
 };
 using LinkEvent = std::variant<LinkRead, LinkWritten, LinkClosed>;
 
-/// Channel to `master` for everything the agent says. Never through a proxy.
-std::shared_ptr<grpc::Channel> open_channel(const std::string& master);
+/// Channel to `master` for everything the agent says. Never through a proxy. Fails when a file of `trust` cannot be read.
+Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust = {});
 
 class Link {
  public:

@@ -181,7 +181,9 @@ class Preparation {
                               .workdir = dir_.workdir(),
                               .run_dir = dir_.path(),
                               .programs = site_.prefix + "/bin",
-                              .base = process_environment()};
+                              .base = process_environment(),
+                              .master_cert = site_.trust.cert_file,
+                              .master_cert_name = site_.trust.cert_name};
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
     for (const std::string& name : refused) {

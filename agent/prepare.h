@@ -15,6 +15,7 @@
 #include "agent/data_dir.h"
 #include "agent/environment.h"
 #include "det/v1/agent.pb.h"
+#include "wire/channel.h"
 
 namespace det::agent {
 
@@ -31,6 +32,7 @@ struct Site {
   std::vector<Device> devices;
   std::string prefix;  ///< the installation: bin/ and share/det/ are in it
   std::shared_ptr<grpc::Channel> channel;
+  MasterTrust trust;
 };
 
 /// Leaves `dir` with its spec.json; what the user should read of it is in its log. Nothing on success, else

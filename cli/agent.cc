@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 #include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/join.grpc.pb.h"
 
 namespace det::cli {
 namespace {
@@ -112,6 +113,19 @@ Action declare_enable(CLI::App& app) {
   };
 }
 
+Action declare_revoke(CLI::App& app) {
+  auto agent = std::make_shared<std::string>();
+  app.add_option("AGENT", *agent, "The agent's id.")->required();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::RevokeAgentRequest request;
+    request.set_agent_id(*agent);
+    TRY(client->call(&v1::JoinService::Stub::RevokeAgent, request));
+    std::cout << "Revoked the certificates of agent " << printable(*agent) << '\n';
+    return 0;
+  };
+}
+
 }  // namespace
 
 Command agent_command() {
@@ -120,7 +134,8 @@ Command agent_command() {
           {},
           {{{"list", "ls"}, "List agents.", declare_list_agents},
            {{"disable"}, "Give an agent nothing new, until it is enabled.", declare_disable},
-           {{"enable"}, "Put an agent back into service.", declare_enable}}};
+           {{"enable"}, "Put an agent back into service.", declare_enable},
+           {{"revoke"}, "Put an agent out of the cluster until it joins with a new token.", declare_revoke}}};
 }
 
 }  // namespace det::cli

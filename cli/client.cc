@@ -2,13 +2,17 @@
 
 #include <cstdlib>
 
+#include "base/tls_probe.h"
+#include "cli/trust.h"
 #include "det/status.pb.h"
 #include "det/v1/common.pb.h"
+#include "wire/channel.h"
 
 namespace det::cli {
 namespace {
 
 constexpr int kMostBytes = 64 << 20;  ///< of one answer
+constexpr Duration kProbe = std::chrono::seconds(2);
 
 std::chrono::system_clock::time_point deadline_in(Duration duration) {
   return std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros) + duration);
@@ -20,20 +24,36 @@ std::shared_ptr<grpc::Channel> open_channel(const Address& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // How long one connection may take: a handshake is several ways there and back.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, address.tls ? 5000 : 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  return grpc::CreateCustomChannel(
-      address.target(),
-      address.tls ? grpc::SslCredentials(grpc::SslCredentialsOptions()) : grpc::InsecureChannelCredentials(),
-      arguments);
+  auto credentials = channel_credentials(known_trust(address), arguments);
+  // A file of certificates that has gone since it was looked at: nobody is believed.
+  if (!credentials) credentials = grpc::SslCredentials({.pem_root_certs = "none"});
+  return grpc::CreateCustomChannel(address.target(), *credentials, arguments);
 }
 
 /// Of gRPC's "failed to connect to all addresses; last error: …: Connection refused".
 std::string last_part(const std::string& message) {
   const std::size_t at = message.rfind(": ");
   return at == std::string::npos ? message : message.substr(at + 2);
+}
+
+/// What to tell the user of a master that does not answer.
+std::string unreachable(const Address& address, const std::string& why) {
+  const auto says = [&](const char* what) { return why.find(what) != std::string::npos; };
+  // gRPC only says that the socket was closed.
+  if (!address.tls && probe_tls(address.host, address.port, address.host, "", kProbe))
+    return "the master at " + address.url() + " speaks TLS only; name it as https://" + address.target();
+  if (says("certificate verify failed") || says("Hostname Verification") || says("Peer name")) {
+    const std::string file = known_trust(address).cert_file;
+    return "the certificate of the master at " + address.url() + " is not the one that is trusted" +
+           (file.empty() ? "" : " (" + file + "); if it was changed on purpose, remove that file and log in again");
+  }
+  return "cannot reach the master at " + address.url() + " (" + last_part(why) +
+         "); is it running? Name another with -m or DET_MASTER";
 }
 
 std::vector<Problem> problems_of(const std::string& details) {
@@ -77,8 +97,7 @@ Status Client::to_status(const grpc::Status& status) const {
   Error error{static_cast<Code>(status.error_code()), status.error_message(),
               problems_of(status.error_details())};
   if (error.code == Code::kUnavailable) {
-    error.message = "cannot reach the master at " + address_.url() + " (" + last_part(error.message) +
-                    "); is it running? Name another with -m or DET_MASTER";
+    error.message = unreachable(address_, error.message);
   } else if (error.code == Code::kDeadlineExceeded) {
     error.message = "the master at " + address_.url() + " did not answer in time; try again";
   } else if (error.code == Code::kUnauthenticated && !token_.empty()) {

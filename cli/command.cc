@@ -1,12 +1,14 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 
 #include "base/text.h"
 #include "cli/print.h"
 #include "cli/terminal.h"
+#include "cli/trust.h"
 
 namespace det::cli {
 namespace {
@@ -53,6 +55,15 @@ struct Parser {
     app.set_version_flag("-v,--version", "det " DET_VERSION);
     app.add_option("-m,--master", session.master_flag,
                    "The master's address; else $DET_MASTER, else localhost:8080.");
+    app.add_option_function<std::string>(
+        "--cert-file", [](const std::string& file) { ::setenv("DET_MASTER_CERT_FILE", file.c_str(), 1); },
+        "What vouches for a master that speaks TLS (PEM); else $DET_MASTER_CERT_FILE. noverify: anybody.");
+    if (is_terminal(0) && is_terminal(2)) {
+      set_confirm([](const std::string& question) -> Result<bool> {
+        TRY_ASSIGN(const std::string answer, ask(question));
+        return answer == "y" || answer == "yes" || answer == "Y";
+      });
+    }
     app.add_option("-u,--user", session.user_flag, "Act as this user, who must have logged in.");
     for (const Command& command : commands()) add(app, command, "");
     add_help(app);

@@ -1,6 +1,7 @@
 // Owns the order of the nouns in help and completion.
 #include "cli/command.h"
 #include "cli/deploy.h"
+#include "cli/join_token.h"
 #include "cli/not_offered.h"
 
 namespace det::cli {
@@ -12,7 +13,8 @@ const std::vector<Command>& commands() {
         job_command(),        explain_command(),  master_command(),     template_command(), config_policies_command(),
         preview_search_command(), user_command(), workspace_command(),  project_command(),  token_command(),
         rbac_command(),       audit_command(),    dev_command(),        version_command(),  completion_command(),
-        task_command(),       command_command(),  resources_command(), doctor_command(),   deploy_command()};
+        task_command(),       command_command(),  resources_command(), doctor_command(),   deploy_command(),
+        join_token_command()};
     for (Command& noun : not_offered_nouns()) all.push_back(std::move(noun));
     return all;
   }();

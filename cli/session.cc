@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "cli/config_file.h"
+#include "cli/trust.h"
 #include "det/v1/auth.grpc.pb.h"
 
 namespace det::cli {
@@ -20,6 +21,7 @@ Result<Client*> Session::anonymous() {
     const std::string directory = config_directory();
     TRY_ASSIGN(const ConfigFile config, read_config_file(directory.empty() ? "" : directory + "/det.yaml"));
     TRY_ASSIGN(const Address address, find_master(master_flag, config.master));
+    TRY(establish_trust(address));
     configured_user_ = config.user;
     client_ = std::make_unique<Client>(address);
   }

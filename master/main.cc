@@ -16,11 +16,13 @@
 #include "base/options.h"
 #include "base/queue.h"
 #include "base/secret.h"
+#include "certificates.h"
 #include "first_start.h"
 #include "master/api/authorize.h"
 #include "master/api/server.h"
 #include "master/config/options.h"
 #include "master/db/accounts.h"
+#include "master/db/join.h"
 #include "master/db/pg_store.h"
 #include "master/db/private_server.h"
 #include "master/http/site.h"
@@ -152,7 +154,8 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
 class Master {
  public:
   Master(const MasterConfig& config, api::Settings settings, core::Core core, Database& database,
-         db::Pool& pool, std::unique_ptr<http::Site> site, Ends& ends)
+         db::Pool& pool, std::unique_ptr<http::Site> site,
+         std::shared_ptr<const api::Authority> authority, Ends& ends)
       : config_(config),
         settings_(std::move(settings)),
         database_(database),
@@ -173,7 +176,7 @@ class Master {
         context_{.settings = settings_, .loop = loop_, .hub = hub_, .pool = pool_, .bulk = bulk_, .metrics = metrics_,
                  .workers = workers_, .passwords = passwords_, .edge = edge_, .downloads = downloads_,
                  .collector = &collector_},
-        server_(context_) {}
+        server_(context_, std::move(authority)) {}
 
   void start() {
     loop_.start({.send = [this](core::Send send) { server_.send(std::move(send)); },
@@ -216,7 +219,10 @@ class Master {
     ++ticks_;
     // Once an hour is plenty: what has expired is refused anyway.
     if (ticks_ % (3600 * kTicksPerSecond) == 0) {
-      chores_.try_post([this] { (void)db::delete_expired_sessions(pool_); });
+      chores_.try_post([this] {
+        (void)db::delete_expired_sessions(pool_);
+        (void)db::delete_expired_joins(pool_);
+      });
     }
   }
 
@@ -257,11 +263,19 @@ Status serve(const MasterConfig& config, Signals& signals) {
   TRY(make_directories(config.data_dir, 0700));
   Ends ends(8);
   signals.watch(ends);
+  std::optional<Certificates> certificates;
+  http::TlsServer tls;
+  if (config.tls.enabled) {
+    TRY_ASSIGN(certificates, load_certificates(config));
+    TRY_ASSIGN(tls, http::make_tls_server(certificates->server.certificate, certificates->server.key,
+                                          certificates->authority->identity.certificate));
+  }
   TRY_ASSIGN(auto site, http::Site::open({.address = config.listen_address,
                                           .port = config.listen_port,
                                           .webui_dir = config.webui_dir,
                                           .connections = config.connections,
-                                          .connections_per_address = config.connections_per_address}));
+                                          .connections_per_address = config.connections_per_address,
+                                          .tls = tls}));
   const int port = site->port();
   TRY_ASSIGN(Database database, open_database(config));
   db::Pool pool(database.connect, kConnections);
@@ -272,9 +286,9 @@ Status serve(const MasterConfig& config, Signals& signals) {
   const std::string host = v6 ? "[" + config.listen_address + "]" : config.listen_address;
 
   auto master = std::make_unique<Master>(config, std::move(settings), std::move(core), database, pool,
-                                         std::move(site), ends);
+                                         std::move(site), certificates ? certificates->authority : nullptr, ends);
   master->start();
-  std::printf("ready http://%s:%d\n", host.c_str(), port);
+  std::printf("ready http%s://%s:%d\n", tls ? "s" : "", host.c_str(), port);
   std::fflush(stdout);
   log::info("serving", {{"address", host}, {"port", port}, {"version", DET_VERSION}});
 

@@ -2,7 +2,7 @@
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 add_subdirectory(config)
-add_executable(det-master main.cc first_start.cc)
+add_executable(det-master main.cc certificates.cc first_start.cc)
 target_link_libraries(det-master PRIVATE det_master_config det_http det_api det_loop det_db det_core PkgConfig::sodium)
 target_compile_definitions(det-master PRIVATE DET_VERSION="${PROJECT_VERSION}")
 install(TARGETS det-master RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -76,7 +76,7 @@ std::unique_ptr<Client> make_quiet_client(bool takes_signals);
 
 /// Where and as whom the cluster client reports.
 struct ClusterAddress {
-  std::string master;  ///< host:port
+  std::string master;  ///< host:port, or https://host:port
   std::string allocation_id;
   std::string session_token;
   std::int32_t trial_id = 0;
@@ -84,6 +84,7 @@ struct ClusterAddress {
   /// Outside the cluster: the owner's, instead of allocation and its token. Such a client says that it lives as often
   /// as the master wants it, and when the master ends the trial it asks for preemption instead of ending the process.
   std::string user_token;
+  std::string cert_file = "";  ///< what vouches for the master; "": as the environment says
 };
 
 /// An experiment to make whose trial is this process.

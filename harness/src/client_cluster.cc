@@ -17,6 +17,7 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -28,6 +29,7 @@
 #include "client.h"
 #include "det/v1/harness.grpc.pb.h"
 #include "fall_back.h"
+#include "wire/channel.h"
 
 namespace det {
 namespace {
@@ -51,20 +53,19 @@ struct Entry {
 enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry, kAlive };
 void* tag(Event event) { return reinterpret_cast<void*>(event); }
 
-std::string without_scheme(const std::string& master) {
-  const std::size_t scheme = master.find("://");
-  return scheme == std::string::npos ? master : master.substr(scheme + 3);
-}
-
-std::unique_ptr<v1::HarnessService::Stub> make_stub(const std::string& master) {
+std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstWaitMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kFirstWaitMs);
+  // How long one connection may take: a handshake is several ways there and back.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLongestWaitMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestWaitMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  return v1::HarnessService::NewStub(
-      grpc::CreateCustomChannel(without_scheme(master), grpc::InsecureChannelCredentials(), arguments));
+  MasterTrust trust = trust_from_environment(address.master);
+  if (!address.cert_file.empty()) trust.cert_file = address.cert_file;
+  auto credentials = channel_credentials(trust, arguments);
+  if (!credentials) throw std::runtime_error("DET_MASTER_CERT_FILE: " + credentials.error().message);
+  return v1::HarnessService::NewStub(grpc::CreateCustomChannel(without_scheme(address.master), *credentials, arguments));
 }
 
 /// The reporter thread's side: owns the spool and the stream. Everything here runs on that thread, but for what is
@@ -72,7 +73,7 @@ std::unique_ptr<v1::HarnessService::Stub> make_stub(const std::string& master) {
 class Reporter {
  public:
   explicit Reporter(const ClusterAddress& address)
-      : address_(address), stub_(make_stub(address.master)), random_{static_cast<std::uint64_t>(::getpid()), 0} {
+      : address_(address), stub_(make_stub(address)), random_{static_cast<std::uint64_t>(::getpid()), 0} {
     connect();
     thread_ = std::thread([this] { run(); });
   }

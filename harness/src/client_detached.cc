@@ -4,8 +4,10 @@
 #include <memory>
 
 #include "cli/session.h"
+#include "cli/trust.h"
 #include "client.h"
 #include "det/v1/experiment.grpc.pb.h"
+#include "wire/channel.h"
 
 namespace det {
 namespace {
@@ -31,7 +33,7 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
     return fail(Code::kFailedPrecondition, "the master made experiment " + std::to_string(created.experiment().id()) +
                                                " without its trial; is it of this release?");
   }
-  trial.master = connection->address().target();
+  trial.master = connection->address().tls ? connection->address().url() : connection->address().target();
   trial.experiment_id = created.experiment().id();
   trial.trial_id = created.experiment().trial_ids(0);
   if (!google::protobuf::util::MessageToJsonString(created.config(), &trial.experiment_config).ok()) {
@@ -39,6 +41,7 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   }
   ClusterAddress address{.master = trial.master, .trial_id = static_cast<std::int32_t>(trial.trial_id), .run = 1};
   address.user_token = connection->token();
+  address.cert_file = cli::known_trust(connection->address()).cert_file;
   return std::unique_ptr<Client>(det_make_cluster_client(&address));
 }
 

@@ -17,6 +17,7 @@
 #include "det/v1/explanation.pb.h"
 #include "det/v1/harness.pb.h"
 #include "det/v1/job.pb.h"
+#include "det/v1/join.pb.h"
 #include "det/v1/log.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
@@ -205,6 +206,12 @@ constexpr Entry kTable[] = {
     {"/det.v1.AllocationService/AllocationReady", allocation()},
     {"/det.v1.HarnessService/Session", allocation()},
     {"/det.v1.HarnessService/FallBack", allocation()},
+    {"/det.v1.JoinService/PostJoinToken", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.JoinService/GetJoinTokens", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.JoinService/DeleteJoinToken", user(A::kAdminister, T::kCluster, "id")},
+    {"/det.v1.JoinService/RevokeAgent", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.JoinService/Join", anyone()},
+    {"/det.v1.JoinService/Renew", agent()},
     {"/det.v1.AgentService/Link", agent()},
     {"/det.v1.AgentService/GetContext", agent()},
     {"/det.v1.AgentService/ShipLogs", agent()},
@@ -343,6 +350,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetWorkspacesRequest::descriptor()->file()->service(0),
       v1::GetProjectRequest::descriptor()->file()->service(0),
       v1::GetMasterRequest::descriptor()->file()->service(0),
+      v1::GetJoinTokensRequest::descriptor()->file()->service(0),
       v1::CreateExperimentRequest::descriptor()->file()->service(0),
       v1::GetTrialRequest::descriptor()->file()->service(0),
       v1::GetTrialAllocationsRequest::descriptor()->file()->service(0),

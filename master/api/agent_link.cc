@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@ namespace det::api {
 namespace {
 
 constexpr int kMissedHeartbeats = 3;
+constexpr Duration kLook = std::chrono::seconds(5);  // between two looks at certificates
 constexpr std::size_t kMostDevices = 1024;
 constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr std::size_t kLongestLine = 64 * 1024;
@@ -49,10 +51,10 @@ TaskId task_of(const AllocationId& id) { return TaskId(id.value.substr(0, id.val
 class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>,
                   public std::enable_shared_from_this<AgentLink> {
  public:
-  AgentLink(AgentService& service, Credentials credentials)
+  AgentLink(AgentService& service, Peer peer)
       : service_(service),
         context_(service.context_),
-        credentials_(std::move(credentials)),
+        peer_(std::move(peer)),
         heard_(mono_now()) {}
 
   void start() {
@@ -94,6 +96,17 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     if (!writing_) Finish(status_);
   }
 
+  /// Ends the link when its certificate has been revoked, or is over.
+  void check_certificate() {
+    if (!peer_.tls || finished_) return;
+    context_.workers.try_post([self = shared_from_this()] {
+      const auto caller = authorize_agent(self->peer_, self->context_.pool);
+      // A database that is away takes nobody's rights.
+      if (caller || caller.error().code != Code::kPermissionDenied) return;
+      self->on_edge([self, error = caller.error()] { self->refuse(error); });
+    });
+  }
+
   void check_silence(MonoTime now) {
     if (!live_ || now - heard_ <= context_.settings.heartbeat * kMissedHeartbeats) return;
     finish(to_grpc(Error{Code::kDeadlineExceeded, "no heartbeat for too long", {}}));
@@ -110,9 +123,9 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     heard_ = mono_now();
     switch (incoming_.message_case()) {
       case v1::AgentMessage::kHello:
-        if (session_ != 0) return refuse({Code::kInvalidArgument, "a link has one hello", {}});
+        if (std::exchange(said_hello_, true)) return refuse({Code::kInvalidArgument, "a link has one hello", {}});
         // The next read comes when the core has answered.
-        return hello(incoming_.hello());
+        return identify(incoming_.hello());
       case v1::AgentMessage::kHeartbeat: {
         v1::AgentCommand command;
         command.mutable_heartbeat();
@@ -132,13 +145,32 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     if (!finished_) StartRead(&incoming_);
   }
 
+  /// The certificate is looked up on a worker; then the core is asked.
+  void identify(v1::Hello hello) {
+    const bool taken = context_.workers.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
+      auto caller = authorize_agent(self->peer_, self->context_.pool);
+      if (caller) {
+        if (auto named = caller->check_name(hello.agent_id()); !named) caller = tl::unexpected(named.error());
+      }
+      self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
+        if (self->finished_) return;
+        if (!caller) return self->refuse(caller.error());
+        if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
+          return self->refuse({Code::kPermissionDenied, "this agent joined the resource pool " + caller->pool, {}});
+        if (!caller->pool.empty()) hello.set_pool(caller->pool);
+        self->hello(hello);
+      });
+    });
+    if (!taken) refuse({Code::kUnavailable, "the master is busy; try again in a moment", {}});
+  }
+
   void hello(const v1::Hello& hello) {
     if (auto checked = check_hello(hello); !checked) return refuse(checked.error());
     if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
     core::AgentConnected input{.agent = AgentId(hello.agent_id()),
                                .instance = hello.instance(),
                                .version = make_utf8(hello.version()),
-                               .address = credentials_.address,
+                               .address = peer_.address,
                                .pool = hello.pool().empty() ? context_.settings.default_pool : hello.pool()};
     for (const v1::AgentDevice& device : hello.devices()) {
       input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid())});
@@ -169,7 +201,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     }
     live_ = true;
     heard_ = mono_now();
-    log::info("agent connected", {{"agent", agent_}, {"address", credentials_.address}, {"slots", slots}});
+    log::info("agent connected", {{"agent", agent_}, {"address", peer_.address}, {"slots", slots}});
     publish();
     v1::AgentCommand command;
     v1::Welcome* welcome = command.mutable_welcome();
@@ -209,11 +241,11 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
 
   AgentService& service_;
   const Context& context_;
-  const Credentials credentials_;
+  const Peer peer_;
   std::shared_ptr<AgentLink> self_;
   v1::AgentMessage incoming_;
   std::deque<v1::AgentCommand> outgoing_;
-  bool writing_ = false, finished_ = false, live_ = false;
+  bool writing_ = false, finished_ = false, live_ = false, said_hello_ = false;
   grpc::Status status_;
   AgentId agent_;
   std::uint64_t session_ = 0;
@@ -231,8 +263,8 @@ class Refused : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComman
 /// Sends one archive in chunks.
 class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
  public:
-  ContextSender(const Context& context, Credentials credentials, std::string digest)
-      : context_(context), credentials_(std::move(credentials)), digest_(std::move(digest)) {
+  ContextSender(const Context& context, Peer peer, std::string digest)
+      : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
     if (!context_.workers.try_post([this] { load(); })) {
       Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
     }
@@ -242,7 +274,7 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
 
  private:
   void load() {
-    auto caller = authorize("/det.v1.AgentService/GetContext", credentials_, context_.pool);
+    auto caller = authorize_agent(peer_, context_.pool);
     if (!caller) return Finish(to_grpc(caller.error()));
     auto bytes = db::get_model_definition(context_.pool, digest_);
     if (!bytes) return Finish(to_grpc(bytes.error()));
@@ -257,7 +289,7 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
   }
 
   const Context& context_;
-  const Credentials credentials_;
+  const Peer peer_;
   const std::string digest_;
   std::string bytes_;
   std::size_t sent_ = 0;
@@ -267,16 +299,16 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
 }  // namespace
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(grpc::CallbackServerContext* call) {
-  auto caller = authorize("/det.v1.AgentService/Link", read_credentials(*call), context_.pool);
-  if (!caller) return new Refused(caller.error());
-  auto link = std::make_shared<AgentLink>(*this, std::move(caller->credentials));
+  Peer peer = peer_of(*call);
+  if (auto possible = may_be_agent(peer); !possible) return new Refused(possible.error());
+  auto link = std::make_shared<AgentLink>(*this, std::move(peer));
   link->start();
   return link.get();
 }
 
 grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
     grpc::CallbackServerContext* call, const v1::GetContextRequest* request) {
-  return new ContextSender(context_, read_credentials(*call), request->digest());
+  return new ContextSender(context_, peer_of(*call), request->digest());
 }
 
 grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
@@ -284,9 +316,11 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
                                                  v1::ShipLogsResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   const bool taken =
-      context_.workers.try_post([this, reactor, request, response, credentials = read_credentials(*call)] {
-        auto caller = authorize("/det.v1.AgentService/ShipLogs", credentials, context_.pool);
+      context_.workers.try_post([this, reactor, request, response, peer = peer_of(*call)] {
+        const auto caller = authorize_agent(peer, context_.pool);
         if (!caller) return reactor->Finish(to_grpc(caller.error()));
+        if (auto named = caller->check_name(request->agent_id()); !named)
+          return reactor->Finish(to_grpc(named.error()));
         if (!is_name(request->allocation_id(), 256) || request->first_line() < 1 ||
             request->lines_size() > kMostLines) {
           return reactor->Finish(to_grpc(Error{
@@ -409,9 +443,18 @@ std::vector<AgentId> AgentService::connected() {
 
 void AgentService::tick() {
   const MonoTime now = mono_now();
+  const std::uint64_t rights = context_.streams->generation();
+  const bool look = rights != rights_ || now >= next_look_;
+  if (look) {
+    rights_ = rights;
+    next_look_ = now + kLook;
+  }
   const auto links = links_;  // finish() takes its own away
   for (const auto& [session, weak] : links) {
-    if (auto link = weak.lock()) link->check_silence(now);
+    auto link = weak.lock();
+    if (!link) continue;
+    link->check_silence(now);
+    if (look) link->check_certificate();
   }
 }
 

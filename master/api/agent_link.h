@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "det/v1/agent.grpc.pb.h"
+#include "master/api/agent_auth.h"
 #include "master/api/unary.h"
 #include "storage/work.h"
 
@@ -53,6 +54,8 @@ class AgentService final : public v1::AgentService::CallbackService {
   void give_up(std::uint64_t session);
   std::pair<std::uint64_t, std::shared_ptr<AgentLink>> link_of(const AgentId& agent) const;
   bool closed_ = false;
+  std::uint64_t rights_ = 0;  ///< generation that links were last looked at for
+  MonoTime next_look_;
 };
 
 /// The task of an allocation: its id without the run number.

@@ -4,6 +4,7 @@
 
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/peer.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "master/db/audit.h"
@@ -119,6 +120,11 @@ Result<Caller> identify(Credentials credentials, db::Pool& pool) {
 }  // namespace
 
 std::string peer_address(std::string_view peer) {
+  constexpr std::string_view kNamed = "unix-abstract:";
+  if (peer.starts_with(kNamed)) {
+    const auto named = read_peer_name(peer.substr(kNamed.size()));
+    return named ? named->address : "";
+  }
   if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return "";
   std::string_view rest = peer.substr(5);
   rest = rest.substr(0, rest.rfind(':'));
@@ -144,7 +150,8 @@ Credentials read_credentials(const grpc::ServerContextBase& context) {
   // Only the gateway in this process is believed when it says for whom it calls.
   const bool inside = credentials.address.empty() && !peer.starts_with("unix");
   if (inside) credentials.address = metadata(context, "x-det-peer");
-  credentials.loopback = is_loopback(credentials.address);
+  // Of agents; those with a certificate are looked at by agent_auth.
+  credentials.loopback = is_loopback(credentials.address) && !peer.starts_with("unix");
   return credentials;
 }
 

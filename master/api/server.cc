@@ -17,6 +17,7 @@
 #include "master/api/explanation.h"
 #include "master/api/harness_session.h"
 #include "master/api/job.h"
+#include "master/api/join.h"
 #include "master/api/log.h"
 #include "master/api/policy.h"
 #include "master/api/project.h"
@@ -61,7 +62,7 @@ void set_limits(grpc::ServerBuilder& builder) {
 }  // namespace
 
 struct Server::Parts {
-  explicit Parts(const Context& c)
+  Parts(const Context& c, std::shared_ptr<const Authority> authority)
       : context(c),
         auth(c),
         cluster(c),
@@ -74,6 +75,7 @@ struct Server::Parts {
         templates(c),
         policies(c),
         jobs(c),
+        joins(c, std::move(authority)),
         explanations(c),
         users(c),
         tokens(c),
@@ -101,6 +103,7 @@ struct Server::Parts {
   TemplateService templates;
   ConfigPolicyService policies;
   JobService jobs;
+  JoinService joins;
   ExplanationService explanations;
   UserService users;
   TokenService tokens;
@@ -133,6 +136,7 @@ struct Server::Parts {
     builder.RegisterService(&templates);
     builder.RegisterService(&policies);
     builder.RegisterService(&jobs);
+    builder.RegisterService(&joins);
     builder.RegisterService(&explanations);
     builder.RegisterService(&users);
     builder.RegisterService(&tokens);
@@ -150,7 +154,8 @@ struct Server::Parts {
   }
 };
 
-Server::Server(const Context& context) : parts_(std::make_unique<Parts>(context)) {
+Server::Server(const Context& context, std::shared_ptr<const Authority> authority)
+    : parts_(std::make_unique<Parts>(context, std::move(authority))) {
   grpc::ServerBuilder builder;
   set_limits(builder);
   parts_->offer(builder);

@@ -14,9 +14,12 @@
 
 namespace det::api {
 
+struct Authority;
+
 class Server {
  public:
-  explicit Server(const Context& context);
+  /// `authority` signs agents' certificates; none without TLS.
+  explicit Server(const Context& context, std::shared_ptr<const Authority> authority = nullptr);
   ~Server();
 
   /// Takes over a connected, non-blocking socket. Any thread.

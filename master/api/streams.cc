@@ -50,7 +50,7 @@ void Streams::tick(loop::Workers& workers, db::Pool& pool) {
 bool changes_rights(std::string_view method) {
   for (const std::string_view service :
        {"/det.v1.AuthService/", "/det.v1.UserService/", "/det.v1.TokenService/", "/det.v1.RoleService/",
-        "/det.v1.WorkspaceService/", "/det.v1.ProjectService/"})
+        "/det.v1.WorkspaceService/", "/det.v1.ProjectService/", "/det.v1.JoinService/"})
     if (method.starts_with(service)) return true;
   return false;
 }

@@ -59,6 +59,28 @@ void check_timers(const MasterConfig& config, Checker& checker) {
   }
 }
 
+void read_tls(const Options& options, MasterConfig& config, Checker& checker) {
+  MasterConfig::Tls& tls = config.tls;
+  tls.cert = options.text("security.tls.cert");
+  tls.key = options.text("security.tls.key");
+  if (tls.cert.empty() != tls.key.empty()) {
+    checker.add(tls.cert.empty() ? "security.tls.cert" : "security.tls.key",
+                "is missing: a certificate and its private key go together");
+  }
+  tls.enabled = options.boolean("security.tls.enabled") || !tls.cert.empty();
+  for (const std::string& name : split(options.text("security.tls.names"), ',')) {
+    if (!trim(name).empty()) tls.names.emplace_back(trim(name));
+  }
+  tls.agent_lifetime = options.duration("security.tls.agent_lifetime");
+  checker.positive("security.tls.agent_lifetime", tls.agent_lifetime);
+  if (!tls.enabled && !config.listen_address.empty() && !is_loopback_address(config.listen_address) &&
+      !options.boolean("insecure_i_understand")) {
+    checker.add("listen", config.listen_address +
+                              " is reachable from other machines, so TLS is needed: set security.tls.enabled "
+                              "(--security-tls-enabled), or listen on 127.0.0.1");
+  }
+}
+
 /// What a list of directories in the file says.
 std::vector<std::string> read_directories(const YamlNode& tree, const std::string& key, Checker& checker) {
   std::vector<std::string> directories;
@@ -98,10 +120,23 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
 }
 
-}  // namespace
+std::vector<OptionKey> tls_keys() {
+  return {
+      {"security.tls.enabled", Kind::kBool, "false",
+       "Speak TLS, and nothing else, with a certificate of the master's own authority (DATA_DIR/tls) or with yours."},
+      {"security.tls.cert", Kind::kString, "",
+       "File with your own certificate and its chain (PEM); implies security.tls.enabled."},
+      {"security.tls.key", Kind::kString, "", "File with the private key of security.tls.cert (PEM)."},
+      {"security.tls.names", Kind::kString, "",
+       "Host names and addresses that users reach the master by, separated by commas: for the certificate that it "
+       "makes itself. This machine's name and addresses need not be named."},
+      {"security.tls.agent_lifetime", Kind::kDuration, "30d",
+       "How long an agent's certificate lasts; agents renew it when a third is left."},
+  };
+}
 
-const OptionTable& master_options() {
-  static const OptionTable table{
+OptionTable all_options() {
+  OptionTable table{
       .program = "det-master",
       .summary =
           "The master of a Determinant cluster: stores experiments, gives trials their slots, serves API and "
@@ -167,6 +202,15 @@ const OptionTable& master_options() {
           {"log.json", Kind::kBool, "false", "Log JSON objects instead of text."},
           {"log.file", Kind::kString, "", "File to append the log to; empty is standard error."},
       }};
+  const auto tls = tls_keys();
+  table.keys.insert(table.keys.begin() + 3, tls.begin(), tls.end());
+  return table;
+}
+
+}  // namespace
+
+const OptionTable& master_options() {
+  static const OptionTable table = all_options();
   return table;
 }
 
@@ -183,13 +227,8 @@ Result<MasterConfig> read_master_config(const Options& options) {
   if (!split_listen(options.text("listen"), config.listen_address, config.listen_port)) {
     checker.add("listen",
                 "must be a numeric address and a port, like 127.0.0.1:8080, got " + options.text("listen"));
-  } else if (!is_loopback_address(config.listen_address) && !options.boolean("insecure_i_understand")) {
-    checker.add(
-        "listen",
-        config.listen_address +
-            " is reachable from other machines and this release has no TLS; listen on 127.0.0.1, or say "
-            "--insecure-i-understand");
   }
+  read_tls(options, config, checker);
   config.database_url = options.text("database_url");
   config.admin_password_file = options.text("admin_password_file");
   config.webui_dir = options.text("webui_dir");

@@ -32,6 +32,12 @@ struct MasterConfig {
   std::vector<std::string> allowed_host_paths;
   std::vector<Problem> warnings;  ///< what was read and does nothing
   LogOptions log;
+  struct Tls {
+    bool enabled = false;
+    std::string cert, key;           ///< files of the operator's own certificate; "": ours
+    std::vector<std::string> names;  ///< that our certificate is for, beside this machine's own
+    Duration agent_lifetime{};       ///< of agents' certificates
+  } tls;
   Duration agent_lease{}, agent_kill_grace{}, agent_margin{}, kill_repeat{}, heartbeat{}, session_lifetime{};
   Duration unmanaged_limit{};
   int connections = 2000, connections_per_address = 64;

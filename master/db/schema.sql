@@ -355,3 +355,28 @@ CREATE TABLE config_policies (
     workspace_id bigint REFERENCES workspaces ON DELETE CASCADE -- of the whole cluster when null
 );
 CREATE UNIQUE INDEX config_policies_key ON config_policies (workload, coalesce(workspace_id, 0));
+
+-- What lets an agent of another machine in, as a hash. pool and agent_id '' bind to nothing. Written by join.
+CREATE TABLE join_tokens (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    token_hash text NOT NULL UNIQUE,
+    pool       text NOT NULL,
+    agent_id   text NOT NULL,
+    uses_left  bigint NOT NULL,
+    created    timestamptz NOT NULL DEFAULT now(),
+    created_by text NOT NULL,
+    expires    timestamptz NOT NULL
+);
+
+-- Certificates of agents by their SHA-256. An agent has one key, and a certificate for it after the other. Written by join.
+CREATE TABLE agent_certificates (
+    fingerprint   text PRIMARY KEY,
+    agent_id      text NOT NULL,
+    key_digest    text NOT NULL,
+    pool          text NOT NULL,
+    join_token_id bigint NOT NULL,
+    issued        timestamptz NOT NULL DEFAULT now(),
+    expires       timestamptz NOT NULL,
+    revoked       boolean NOT NULL DEFAULT false
+);
+CREATE INDEX agent_certificates_agent ON agent_certificates (agent_id);

@@ -50,7 +50,7 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
   const std::size_t equals = node.text.find('=');
   const std::string name = node.text.substr(0, equals);
   if (equals == std::string::npos || node.text.find('\0') != std::string::npos) {
-    reader.problem(node, path, "E-CFG-RANGE", "must be NAME=VALUE, " + found(node));
+    reader.problem(node, path, "E-CFG-RANGE", "must be NAME=VALUE");
     return nullptr;
   }
   if (!is_variable_name(name)) {

@@ -124,8 +124,21 @@ std::string found(const YamlNode& node) {
   return "found " + text;
 }
 
+namespace {
+
+/// What stands at such a place is never shown, wrong as it may be.
+bool is_secret_place(const std::string& path) {
+  for (const char* name : {"registry_auth", "environment_variables", "secrets", "access_key", "secret_key"})
+    if (path.find(name) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
 Json wrong_type(Reader& reader, const YamlNode& node, const std::string& path, const std::string& wanted) {
-  reader.problem(node, path, "E-CFG-TYPE", "must be " + wanted + ", " + found(node));
+  reader.problem(node, path, "E-CFG-TYPE",
+                 "must be " + wanted + ", found " +
+                     (is_secret_place(path) ? std::string(kind_name(node.kind)) : found(node).substr(6)));
   return nullptr;
 }
 

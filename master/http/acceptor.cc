@@ -18,20 +18,30 @@ namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using Socket = asio::generic::stream_protocol::socket;
+using Http = std::function<void(Socket, std::string, std::function<void()>)>;
 using ErrorCode = boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kPreface = "PRI ";
+constexpr char kHandshake = 0x16;  // the first byte of TLS
+/// What somebody who speaks plainly to a port of TLS is told, in both languages: HTTP/1.1, and an empty SETTINGS frame
+/// and a GOAWAY frame (INADEQUATE_SECURITY) of HTTP/2.
+constexpr std::string_view kWantsTls = "this port speaks TLS only: write the master's address with https://";
+constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
+constexpr std::string_view kGoAway("\7\0\0\0\0\0\0\0\0\0\0\0\x0c", 13);
 constexpr auto kPeekAgain = std::chrono::milliseconds(20);
 constexpr auto kBackOff = std::chrono::milliseconds(100);
 constexpr auto kSweep = std::chrono::seconds(1);
+
+bool is_loopback(const std::string& address) { return address == "::1" || address.starts_with("127."); }
 
 /// A socket handed to gRPC is closed by gRPC, which does not tell. It is ours as long as its number still
 /// names the same inode.
 struct HandedOver {
   int fd;
   ino_t inode;
-  std::string address;
+  std::shared_ptr<void> lease;
   bool open() const {
     struct stat now {};
     return ::fstat(fd, &now) == 0 && S_ISSOCK(now.st_mode) && now.st_ino == inode;
@@ -40,16 +50,20 @@ struct HandedOver {
 
 class Port : public Acceptor, public std::enable_shared_from_this<Port> {
  public:
-  Port(asio::io_context& io, tcp::acceptor acceptor, const AcceptorLimits& limits)
-      : io_(io), acceptor_(std::move(acceptor)), sweep_timer_(io), back_off_timer_(io), limits_(limits) {
+  Port(asio::io_context& io, tcp::acceptor acceptor, const AcceptorLimits& limits, TlsServer tls)
+      : io_(io),
+        acceptor_(std::move(acceptor)),
+        sweep_timer_(io),
+        back_off_timer_(io),
+        limits_(limits),
+        tls_(std::move(tls)) {
     reserve();
   }
 
   int port() const override { return port_; }
   void set_port(int port) { port_ = port; }
 
-  void start(std::function<void(UniqueFd)> grpc,
-             std::function<void(tcp::socket, std::string, std::function<void()>)> http) override {
+  void start(std::function<void(UniqueFd)> grpc, Http http) override {
     grpc_ = std::move(grpc);
     http_ = std::move(http);
     accept();
@@ -69,12 +83,21 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   }
 
  private:
+  /// A connection that counts, as long as this lives.
+  struct Lease {
+    Lease(std::shared_ptr<Port> p, std::string a) : port(std::move(p)), address(std::move(a)) { port->count(address); }
+    ~Lease() { port->uncount(address); }
+    std::shared_ptr<Port> port;
+    std::string address;
+  };
+  /// Nobody knows yet what it speaks.
   struct Peek {
-    Peek(tcp::socket s, std::string a)
-        : socket(std::move(s)), timer(socket.get_executor()), address(std::move(a)) {}
-    tcp::socket socket;
+    Peek(Socket s, std::string a, std::shared_ptr<void> l)
+        : socket(std::move(s)), timer(socket.get_executor()), address(std::move(a)), lease(std::move(l)) {}
+    Socket socket;
     asio::steady_timer timer;
     std::string address;
+    std::shared_ptr<void> lease;  ///< none: the tunnel in front has it
     Clock::time_point deadline;
   };
 
@@ -123,10 +146,14 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     const std::string name = address.to_string();
     if (total_ >= limits_.connections) return;
     if (!address.is_loopback() && by_address_[name] >= limits_.per_address) return;
-    count(name);
+    auto lease = std::make_shared<Lease>(shared_from_this(), name);
     socket.set_option(tcp::no_delay(true), error);
     socket.non_blocking(true, error);
-    auto peek = std::make_shared<Peek>(std::move(socket), name);
+    peek_at(Socket(std::move(socket)), name, std::move(lease));
+  }
+
+  void peek_at(Socket socket, const std::string& address, std::shared_ptr<void> lease) {
+    auto peek = std::make_shared<Peek>(std::move(socket), address, std::move(lease));
     peek->deadline = Clock::now() + limits_.first_bytes;
     peeking_.push_back(peek);
     wait_for_bytes(peek);
@@ -147,52 +174,110 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     peek->timer.async_wait([peek](ErrorCode error) {
       if (!error) peek->socket.cancel(error);
     });
-    peek->socket.async_wait(tcp::socket::wait_read, [self = shared_from_this(), peek](ErrorCode error) {
+    peek->socket.async_wait(Socket::wait_read, [self = shared_from_this(), peek](ErrorCode error) {
       peek->timer.cancel();
-      if (error) return self->uncount(peek->address);
-      self->look(peek);
+      if (!error) self->look(peek);
     });
   }
 
+  /// Forgetting `peek` closes it.
   void look(const std::shared_ptr<Peek>& peek) {
     char first[kPreface.size()];
     const ssize_t count = ::recv(peek->socket.native_handle(), first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return wait_for_bytes(peek);
-    if (count <= 0) return uncount(peek->address);
+    if (count <= 0) return;
     const std::string_view seen(first, static_cast<std::size_t>(count));
+    const bool inside = !peek->lease;
+    if (tls_ && !inside) {
+      if (seen[0] == kHandshake) return to_tunnel(peek);
+      if (seen == kPreface || kPreface.substr(0, seen.size()) != seen) return tell_of_tls(peek, seen == kPreface);
+    }
+    // gRPC on this machine is handed over as it is, which costs nothing; that of others is watched.
+    if (seen == kPreface && !inside && !is_loopback(peek->address)) return to_tunnel(peek);
     if (seen == kPreface) return to_grpc(peek);
     if (kPreface.substr(0, seen.size()) != seen) return to_http(peek);
-    if (Clock::now() >= peek->deadline) return uncount(peek->address);
+    if (Clock::now() >= peek->deadline) return;
     // Too few bytes to tell, and they stay readable: look again a little later.
     peek->timer.expires_after(kPeekAgain);
     peek->timer.async_wait([self = shared_from_this(), peek](ErrorCode error) {
-      if (error || self->stopped_) return self->uncount(peek->address);
-      self->look(peek);
+      if (!error && !self->stopped_) self->look(peek);
+    });
+  }
+
+  void to_tunnel(const std::shared_ptr<Peek>& peek) {
+    ErrorCode error;
+    UniqueFd fd(peek->socket.release(error));
+    if (error || !fd) return;
+    tcp::socket socket(io_);
+    socket.assign(acceptor_.local_endpoint(error).protocol(), fd.get(), error);
+    if (error) return;
+    fd.release();
+    socket.non_blocking(true, error);
+    open_tunnel(
+        io_, std::move(socket), tls_, peek->address, limits_.first_bytes,
+        [self = shared_from_this()](UniqueFd plain, const Peer& peer) {
+          if (self->stopped_) return;
+          ErrorCode failed;
+          Socket inner(self->io_);
+          inner.assign(asio::generic::stream_protocol(AF_UNIX, 0), plain.get(), failed);
+          if (failed) return;
+          plain.release();
+          self->peek_at(std::move(inner), peer.address, nullptr);
+        },
+        peek->lease);
+  }
+
+  /// What came is taken off first: a socket closed with unread bytes would send a reset that overtakes the answer.
+  void tell_of_tls(const std::shared_ptr<Peek>& peek, bool http2) {
+    char rest[4096];
+    const int fd = peek->socket.native_handle();
+    while (::recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0) continue;
+    std::string answer;
+    if (http2) {
+      answer = std::string(kSettings) + std::string("\0\0", 2) + static_cast<char>(8 + kWantsTls.size()) +
+               std::string(kGoAway) + std::string(kWantsTls);
+    } else {
+      answer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: " +
+               std::to_string(kWantsTls.size() + 1) + "\r\n\r\n" + std::string(kWantsTls) + "\n";
+    }
+    (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ErrorCode ignored;
+    peek->socket.shutdown(Socket::shutdown_send, ignored);
+    wait_for_end(peek);
+  }
+
+  /// Until the client hangs up, or its time is over.
+  void wait_for_end(const std::shared_ptr<Peek>& peek) {
+    peek->timer.expires_at(peek->deadline);
+    peek->timer.async_wait([peek](ErrorCode error) {
+      if (!error) peek->socket.cancel(error);
+    });
+    peek->socket.async_wait(Socket::wait_read, [self = shared_from_this(), peek](ErrorCode error) {
+      char rest[4096];
+      ssize_t count = 0;
+      while (!error && (count = ::recv(peek->socket.native_handle(), rest, sizeof rest, MSG_DONTWAIT)) > 0) continue;
+      peek->timer.cancel();
+      if (!error && count < 0 && errno == EAGAIN && Clock::now() < peek->deadline) self->wait_for_end(peek);
     });
   }
 
   void to_grpc(const std::shared_ptr<Peek>& peek) {
     ErrorCode error;
     UniqueFd fd(peek->socket.release(error));
-    if (error || !fd) return uncount(peek->address);
+    if (error || !fd) return;
     struct stat status {};
     ::fstat(fd.get(), &status);
     ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-    handed_over_.push_back({fd.get(), status.st_ino, peek->address});
+    if (peek->lease) handed_over_.push_back({fd.get(), status.st_ino, peek->lease});
     grpc_(std::move(fd));
   }
 
   void to_http(const std::shared_ptr<Peek>& peek) {
-    http_(std::move(peek->socket), peek->address,
-          [self = shared_from_this(), address = peek->address] { self->uncount(address); });
+    http_(std::move(peek->socket), peek->address, [lease = std::move(peek->lease)] {});
   }
 
   void sweep() {
-    std::erase_if(handed_over_, [this](const HandedOver& connection) {
-      if (connection.open()) return false;
-      uncount(connection.address);
-      return true;
-    });
+    std::erase_if(handed_over_, [](const HandedOver& connection) { return !connection.open(); });
     std::erase_if(peeking_, [](const std::weak_ptr<Peek>& peek) { return peek.expired(); });
     sweep_timer_.expires_after(kSweep);
     sweep_timer_.async_wait([self = shared_from_this()](ErrorCode error) {
@@ -204,6 +289,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   tcp::acceptor acceptor_;
   asio::steady_timer sweep_timer_, back_off_timer_;
   const AcceptorLimits limits_;
+  const TlsServer tls_;
   int port_ = 0;
   UniqueFd reserve_;
   bool stopped_ = false, complained_ = false;
@@ -212,7 +298,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   std::vector<HandedOver> handed_over_;
   std::vector<std::weak_ptr<Peek>> peeking_;
   std::function<void(UniqueFd)> grpc_;
-  std::function<void(tcp::socket, std::string, std::function<void()>)> http_;
+  Http http_;
 };
 
 /// The handle that main holds; the port itself lives as long as connections refer to it.
@@ -220,8 +306,7 @@ class Handle : public Acceptor {
  public:
   explicit Handle(std::shared_ptr<Port> port) : port_(std::move(port)) {}
   int port() const override { return port_->port(); }
-  void start(std::function<void(UniqueFd)> grpc,
-             std::function<void(tcp::socket, std::string, std::function<void()>)> http) override {
+  void start(std::function<void(UniqueFd)> grpc, Http http) override {
     port_->start(std::move(grpc), std::move(http));
   }
   void stop() override { port_->stop(); }
@@ -233,7 +318,7 @@ class Handle : public Acceptor {
 }  // namespace
 
 Result<std::unique_ptr<Acceptor>> Acceptor::listen(asio::io_context& io, const std::string& address, int port,
-                                                   const AcceptorLimits& limits) {
+                                                   const AcceptorLimits& limits, TlsServer tls) {
   ErrorCode error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(Code::kInvalidArgument, "listen: " + address + " is not a numeric address");
@@ -251,7 +336,7 @@ Result<std::unique_ptr<Acceptor>> Acceptor::listen(asio::io_context& io, const s
   if (error) return fail(Code::kUnavailable, "listen: " + where + ": " + error.message());
   ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
   const int bound = acceptor.local_endpoint(error).port();
-  auto made = std::make_shared<Port>(io, std::move(acceptor), limits);
+  auto made = std::make_shared<Port>(io, std::move(acceptor), limits, std::move(tls));
   made->set_port(bound);
   return std::make_unique<Handle>(std::move(made));
 }

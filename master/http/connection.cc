@@ -20,6 +20,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using ErrorCode = boost::system::error_code;
 using Clock = std::chrono::steady_clock;
+using Socket = asio::generic::stream_protocol::socket;
 
 constexpr std::size_t kReadSize = 64 * 1024;
 constexpr std::size_t kWriteSize = 256 * 1024;
@@ -54,7 +55,7 @@ std::string chunk_text(const std::string& piece) {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(asio::ip::tcp::socket socket, std::string peer, const HttpLimits& limits, const Handler& handler,
+  Connection(Socket socket, std::string peer, const HttpLimits& limits, const Handler& handler,
              std::function<void()> closed)
       : socket_(std::move(socket)),
         timer_(socket_.get_executor()),
@@ -331,7 +332,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return;
     }
     ErrorCode ignored;
-    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    socket_.shutdown(Socket::shutdown_send, ignored);
     drain();
   }
 
@@ -352,14 +353,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void watch_for_close() {
-    socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](ErrorCode error) {
+    socket_.async_wait(Socket::wait_read, [self = shared_from_this()](ErrorCode error) {
       if (self->answer_ != Answer::kStream || self->finishing_ || !self->gone_) return;
       char byte;
       ErrorCode peek_error;
       const std::size_t count = error
                                     ? 0
                                     : self->socket_.receive(asio::buffer(&byte, 1),
-                                                            asio::ip::tcp::socket::message_peek, peek_error);
+                                                            Socket::message_peek, peek_error);
       // A pipelined request waits its turn; it also ends our watch.
       if (!error && !peek_error && count > 0) return;
       self->fail_connection();
@@ -389,7 +390,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::size_t sent = 0;
   };
 
-  asio::ip::tcp::socket socket_;
+  Socket socket_;
   asio::steady_timer timer_;
   std::uint64_t armed_ = 0, serial_ = 0;
   bool timed_out_ = false;
@@ -460,7 +461,7 @@ void Connection::dispatch() {
 
 }  // namespace
 
-void serve_connection(asio::ip::tcp::socket socket, std::string peer, const HttpLimits& limits,
+void serve_connection(asio::generic::stream_protocol::socket socket, std::string peer, const HttpLimits& limits,
                       const Handler& handler, std::function<void()> closed) {
   std::make_shared<Connection>(std::move(socket), std::move(peer), limits, handler, std::move(closed))
       ->next_request();

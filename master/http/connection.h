@@ -2,7 +2,7 @@
 // a time, answers whole or chunked. The only room that knows Boost.Beast (in connection.cc).
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -25,7 +25,7 @@ struct HttpLimits {
 
 /// Serves `socket` until it closes; keeps itself alive. `handler` must outlive the connection. Everything
 /// runs on the socket's executor, which one thread must serve. `closed` is called once at the end.
-void serve_connection(boost::asio::ip::tcp::socket socket, std::string peer, const HttpLimits& limits,
+void serve_connection(boost::asio::generic::stream_protocol::socket socket, std::string peer, const HttpLimits& limits,
                       const Handler& handler, std::function<void()> closed);
 
 }  // namespace det::http

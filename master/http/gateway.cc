@@ -108,8 +108,8 @@ Json error_json(const Error& error) {
           {"details", std::move(details)}};
 }
 
-void add_cookie(const pb::MethodDescriptor& method, const pb::Message& message, Response& response) {
-  const std::string flags = "; Path=/; HttpOnly; SameSite=Strict";
+void add_cookie(const pb::MethodDescriptor& method, const pb::Message& message, bool secure, Response& response) {
+  const std::string flags = std::string("; Path=/; HttpOnly; SameSite=Strict") + (secure ? "; Secure" : "");
   if (method.full_name() == kLogout) {
     response.headers.emplace_back("Set-Cookie", "auth=" + flags + "; Max-Age=0");
   } else if (method.full_name() == kLogin) {
@@ -124,7 +124,7 @@ struct Unary {
   grpc::ByteBuffer request, reply;
   std::shared_ptr<Exchange> exchange;
   const pb::MethodDescriptor* method = nullptr;
-  bool pretty = false;
+  bool pretty = false, secure_cookie = false;
 
   void finish(const grpc::Status& status) {
     if (!status.ok()) return exchange->respond(error_response(to_error(status)));
@@ -136,7 +136,7 @@ struct Unary {
     if (!text) return exchange->respond(error_response(text.error()));
     Response response{
         200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, std::move(*text)};
-    add_cookie(*method, *message, response);
+    add_cookie(*method, *message, secure_cookie, response);
     exchange->respond(std::move(response));
   }
 };
@@ -255,6 +255,7 @@ struct Gateway::Parts {
     auto call = std::make_shared<Unary>();
     call->method = match.route->method;
     call->pretty = has_flag(request, "pretty");
+    call->secure_cookie = limits.secure_cookie;
     call->exchange = std::move(exchange);
     call->request = to_buffer(message);
     call->context.set_deadline(

@@ -22,6 +22,7 @@ struct GatewayLimits {
   std::int64_t body_bytes = 1 << 20;
   std::int64_t context_body_bytes = 130LL << 20;  ///< POST /api/v1/experiments: a 96 MiB context in base64
   int json_depth = 32;
+  bool secure_cookie = false;  ///< the session's cookie travels over TLS alone
 };
 
 class Gateway {

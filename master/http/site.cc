@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 /// Adds what every answer carries, whoever made it.
 class Secured : public Exchange {
  public:
-  explicit Secured(std::shared_ptr<Exchange> inner) : inner_(std::move(inner)) {}
+  Secured(std::shared_ptr<Exchange> inner, bool tls) : inner_(std::move(inner)), tls_(tls) {}
   void respond(Response response) override {
     add_headers(response);
     inner_->respond(std::move(response));
@@ -35,11 +35,13 @@ class Secured : public Exchange {
   void end() override { inner_->end(); }
 
  private:
-  static void add_headers(Response& response) {
+  void add_headers(Response& response) const {
     const Headers& headers = security_headers();
     response.headers.insert(response.headers.end(), headers.begin(), headers.end());
+    if (tls_) response.headers.emplace_back("Strict-Transport-Security", "max-age=31536000");
   }
   std::shared_ptr<Exchange> inner_;
+  const bool tls_;
 };
 
 }  // namespace
@@ -53,12 +55,13 @@ struct Site::Impl {
   std::unique_ptr<Gateway> gateway;
   std::unique_ptr<EventStream> events;
   loop::Workers* serial = nullptr;
+  bool tls = false;
   std::string health, openapi, api_page;
   Handler handler;
   std::thread thread;
 
   void handle(Request request, const std::shared_ptr<Exchange>& plain) {
-    auto exchange = std::make_shared<Secured>(plain);
+    auto exchange = std::make_shared<Secured>(plain, tls);
     const std::string& path = request.path;
     if (path == "/health") {
       return exchange->respond(
@@ -113,7 +116,9 @@ Result<std::unique_ptr<Site>> Site::open(const SiteOptions& options) {
   auto impl = std::make_unique<Impl>();
   TRY_ASSIGN(impl->acceptor, Acceptor::listen(impl->io, options.address, options.port,
                                               {.connections = options.connections,
-                                               .per_address = options.connections_per_address}));
+                                               .per_address = options.connections_per_address},
+                                              options.tls));
+  impl->tls = options.tls != nullptr;
   TRY_ASSIGN(impl->files, StaticFiles::load(options.webui_dir));
   if (impl->files.empty()) log::warn("no web UI found", {{"webui_dir", options.webui_dir}});
   return std::unique_ptr<Site>(new Site(std::move(impl)));
@@ -123,7 +128,8 @@ int Site::port() const { return impl_->acceptor->port(); }
 
 void Site::start(Parts parts) {
   Impl& impl = *impl_;
-  impl.gateway = std::make_unique<Gateway>(parts.channel, parts.services, parts.workers);
+  impl.gateway =
+      std::make_unique<Gateway>(parts.channel, parts.services, parts.workers, GatewayLimits{.secure_cookie = impl.tls});
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
   impl.health = parts.health;
@@ -135,7 +141,7 @@ void Site::start(Parts parts) {
   };
   asio::post(impl.io, [&impl, grpc = std::move(parts.grpc)] {
     impl.acceptor->start(
-        grpc, [&impl](asio::ip::tcp::socket socket, std::string peer, std::function<void()> release) {
+        grpc, [&impl](asio::generic::stream_protocol::socket socket, std::string peer, std::function<void()> release) {
           serve_connection(std::move(socket), std::move(peer), impl.limits, impl.handler, std::move(release));
         });
   });

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "master/http/gateway.h"
+#include "master/http/tunnel.h"
 #include "master/loop/hub.h"
 #include "master/loop/workers.h"
 
@@ -20,6 +21,7 @@ struct SiteOptions {
   std::string webui_dir;
   int connections = 2000;
   int connections_per_address = 64;
+  TlsServer tls = nullptr;  ///< none: everything is plain
 };
 
 class Site {

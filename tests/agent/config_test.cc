@@ -32,6 +32,14 @@ TEST_CASE("flags become settings", "[config]") {
   CHECK(read.log.level == LogLevel::kDebug);
 }
 
+TEST_CASE("a master that speaks TLS is named so", "[config]") {
+  const Settings read = need(settings({"--master", "https://det.example.org:8443/", "--join-token-file", "/t"}));
+  CHECK(read.master == "https://det.example.org:8443");
+  CHECK(read.join_token_file == "/t");
+  CHECK_FALSE(settings({"--master", "https://det.example.org"}));
+  CHECK_FALSE(settings({"--master", "ftp://det.example.org:1"}));
+}
+
 TEST_CASE("the agent has a name even when none is given", "[config]") {
   CHECK_FALSE(need(settings({})).id.empty());
 }

@@ -28,7 +28,7 @@ struct Shipping {
   std::map<std::int64_t, std::string> stored;  ///< by number
 
   std::unique_ptr<LogShip> ship() {
-    auto made = std::make_unique<LogShip>(open_channel(master.address()), "a1",
+    auto made = std::make_unique<LogShip>(*open_channel(master.address()), "a1",
                                           [this](AllocationId id) { shipped.push(std::move(id)); });
     made->follow(kId, task);
     return made;

@@ -6,6 +6,7 @@ import pathlib
 import select
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -47,15 +48,19 @@ class Failed(AssertionError):
 class Cluster:
     """`with Cluster(build) as cluster:` starts the master; agents are started by start_agent()."""
 
-    def __init__(self, build, master_options=()):
+    def __init__(self, build, master_options=(), listen="127.0.0.1", tls=False):
         self.bin = pathlib.Path(build).resolve() / "bin"
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-e2e-"))
-        self.master_options = list(master_options)
+        self.listen, self.tls = listen, tls
+        self.master_options = list(master_options) + (["--security-tls-enabled"] if tls else [])
         self.master = None
         self.agents = {}
         self.url = None
         self.port = 0
         self.env = {**os.environ, "XDG_CONFIG_HOME": str(self.dir / "config"), "NO_COLOR": "1"}
+        self.env.pop("DET_MASTER_CERT_FILE", None)
+        if tls:
+            self.env["DET_MASTER_CERT_FILE"] = str(self.dir / "master" / "tls" / "ca.pem")
         for name in ("DET_MASTER", "DETERMINED_MASTER", "DET_MASTER_ADDR", "DET_USER", "DET_PASS", "DET_USER_TOKEN"):
             self.env.pop(name, None)
 
@@ -75,7 +80,7 @@ class Cluster:
     def start_master(self, timeout=60):
         log = open(self.dir / "master.log", "ab")
         self.master = subprocess.Popen(
-            [self.bin / "det-master", "--data-dir", self.dir / "master", "--listen", f"127.0.0.1:{self.port}",
+            [self.bin / "det-master", "--data-dir", self.dir / "master", "--listen", f"{self.listen}:{self.port}",
              *self.master_options], stdout=subprocess.PIPE, stderr=log, start_new_session=True)
         end = time.monotonic() + timeout
         line = b""
@@ -88,6 +93,8 @@ class Cluster:
         self.url = line.decode().split("ready ", 1)[1].split()[0]
         self.port = int(self.url.rsplit(":", 1)[1])
         self.env["DET_MASTER"] = self.url
+        # As agents are told, and as they tell their trials.
+        self.address = self.url if self.tls else f"{self.listen}:{self.port}"
 
     def kill_master(self):
         os.kill(self.master.pid, signal.SIGKILL)
@@ -107,7 +114,7 @@ class Cluster:
         """Does not wait until it has connected."""
         log = open(self.dir / f"agent-{name}.log", "ab")
         self.agents[name] = subprocess.Popen(
-            [self.bin / "det-agent", "--master", f"127.0.0.1:{self.port}", "--data-dir", self.dir / f"agent-{name}",
+            [self.bin / "det-agent", "--master", self.address, "--data-dir", self.dir / f"agent-{name}",
              "--id", name, "--artificial-slots", str(slots), *options],
             stdout=log, stderr=log, start_new_session=True)
 
@@ -176,13 +183,17 @@ class Cluster:
         """The highest value of a validation metric."""
         return max((metrics[name] for _, metrics in self.metrics(trial, "validation")), default=0)
 
+    def trust(self):
+        """What HTTP believes the master by; None without TLS."""
+        return ssl.create_default_context(cafile=self.env["DET_MASTER_CERT_FILE"]) if self.tls else None
+
     def get(self, path, token=None):
         """(status, body) of an HTTP GET."""
         request = urllib.request.Request(self.url + path)
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=20, context=self.trust()) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -193,7 +204,7 @@ class Cluster:
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=20, context=self.trust()) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -204,7 +215,7 @@ class Cluster:
     def task_processes(self, trial):
         """Processes that belong to a trial, by the variable every process of an allocation inherits."""
         return [pid for pid, (_, env) in processes().items() if f"DET_TRIAL_ID={trial}\0" in env
-                and f"DET_MASTER=127.0.0.1:{self.port}\0" in env]
+                and f"DET_MASTER={self.address}\0" in env]
 
     def log_tail(self, name, lines=30):
         path = self.dir / name
@@ -224,7 +235,7 @@ class Cluster:
                 self.kill_master()
         marker = str(self.dir)
         for pid, (_, env) in processes().items():
-            if pid != os.getpid() and f"DET_MASTER=127.0.0.1:{self.port}\0" in env:
+            if pid != os.getpid() and self.port and f"DET_MASTER={self.address}\0" in env:
                 os.kill(pid, signal.SIGKILL)
         subprocess.run(["pkill", "-KILL", "-f", marker], check=False)
         if keep:

@@ -3,30 +3,11 @@
 #include <filesystem>
 
 #include "archive_seeds.h"
+#include "around.h"
 #include "base/files.h"
-#include "base/random.h"
 #include "targets.h"
 
-namespace {
-
-using Target = void (*)(std::string_view);
-
-/// The seed itself, cut short, and with some bytes changed: a crash ends the program, so it cannot be missed.
-int run_around(Target target, const std::string& seed, int changes) {
-  target(seed);
-  det::Random random{seed.size(), 0};
-  for (int i = 0; i < changes; ++i) {
-    std::string bent = seed;
-    if (!bent.empty() && i % 3 == 0) bent.resize(random.below(bent.size()));
-    for (std::uint64_t n = 1 + random.below(4); n > 0 && !bent.empty(); --n) {
-      bent[random.below(bent.size())] = static_cast<char>(random.next());
-    }
-    target(bent);
-  }
-  return changes + 1;
-}
-
-}  // namespace
+using det::fuzz::run_around;
 
 TEST_CASE("the YAML corpus runs clean", "[fuzz]") {
   int runs = 0;

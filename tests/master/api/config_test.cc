@@ -42,10 +42,24 @@ TEST_CASE("without more than a data directory the defaults hold") {
 }
 
 TEST_CASE("listening beyond this machine needs the operator's word") {
-  CHECK(problem(read({"--data-dir", "/d", "--listen", "0.0.0.0:80"})).find("no TLS") != std::string::npos);
-  CHECK(problem(read({"--data-dir", "/d", "--listen", "[::]:80"})).find("no TLS") != std::string::npos);
+  CHECK(problem(read({"--data-dir", "/d", "--listen", "0.0.0.0:80"})).find("security.tls.enabled") !=
+        std::string::npos);
+  CHECK(problem(read({"--data-dir", "/d", "--listen", "[::]:80"})).find("security.tls.enabled") !=
+        std::string::npos);
   CHECK(read({"--data-dir", "/d", "--listen", "0.0.0.0:80", "--insecure-i-understand"}));
+  CHECK(read({"--data-dir", "/d", "--listen", "0.0.0.0:80", "--security-tls-enabled"})->tls.enabled);
   CHECK(read({"--data-dir", "/d", "--listen", "[::1]:0"})->listen_address == "::1");
+}
+
+TEST_CASE("a certificate of the operator's own needs its key, and turns TLS on") {
+  const auto config =
+      read({"--data-dir", "/d", "--listen", "0.0.0.0:80", "--security-tls-cert", "/c", "--security-tls-key", "/k"});
+  REQUIRE(config);
+  CHECK(config->tls.enabled);
+  CHECK(config->tls.cert == "/c");
+  CHECK(problem(read({"--data-dir", "/d", "--security-tls-cert", "/c"})).find("security.tls.key") != std::string::npos);
+  CHECK(problem(read({"--data-dir", "/d", "--security-tls-key", "/k"})).find("security.tls.cert") != std::string::npos);
+  CHECK(read({"--data-dir", "/d", "--security-tls-names", "a, b"})->tls.names == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("what is no address is refused") {

@@ -1,0 +1,182 @@
+#include "agent/join.h"
+
+#include <algorithm>
+
+#include "agent/link.h"
+#include "base/certificates.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/tls_probe.h"
+#include "det/v1/join.grpc.pb.h"
+
+namespace det::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kAnswer = 10s;      // of the master, for one call
+constexpr Duration kProbe = 2s;
+constexpr Duration kLongestNap = 1h;   // between two looks at the certificate
+constexpr Duration kShortestNap = 1s;  // also after a failure
+constexpr std::int64_t kMostBytes = 1 << 20;
+
+struct Files {
+  explicit Files(const std::string& directory)
+      : directory(directory), key(directory + "/agent.key"), cert(directory + "/agent.pem"), ca(directory + "/ca.pem") {}
+  std::string directory, key, cert, ca;
+};
+
+/// "det_j_SECRET.PIN": what it is, and whom it is for.
+Result<std::string> pin_of(const std::string& token) {
+  const std::size_t dot = token.find('.');
+  const std::string pin = dot == std::string::npos ? "" : token.substr(dot + 1);
+  if (token.starts_with("det_j_") && pin.size() == 64 && pin.find_first_not_of("0123456789abcdef") == std::string::npos)
+    return pin;
+  return fail(Code::kInvalidArgument, "join_token_file: this is no join token; make one with `det join-token create`");
+}
+
+struct Address {
+  std::string host;
+  int port = 0;
+};
+Address split_address(const std::string& master) {
+  const std::string plain = without_scheme(master);
+  const std::size_t colon = plain.rfind(':');
+  std::string host = plain.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  return {host, std::stoi(plain.substr(colon + 1))};
+}
+
+/// The certificate that the token names, of those that the master shows.
+Result<std::string> find_anchor(const Settings& settings, const std::string& pin) {
+  const Address at = split_address(settings.master);
+  const std::string name = settings.master_cert_name.empty() ? at.host : settings.master_cert_name;
+  TRY_ASSIGN(const TlsPeer shown, probe_tls(at.host, at.port, name, "", kAnswer));
+  for (const std::string& certificate : shown.chain) {
+    TRY_ASSIGN(const CertificateFacts facts, read_certificate(certificate));
+    if (facts.fingerprint != pin) continue;
+    TRY_ASSIGN(const TlsPeer again, probe_tls(at.host, at.port, name, certificate, kAnswer));
+    if (again.problem.empty()) return certificate;
+    return fail(Code::kPermissionDenied, "the certificate of " + settings.master + " is not to be believed (" +
+                                             again.problem + "); call the master by a name that its certificate is for, "
+                                             "or set security.tls.names there");
+  }
+  return fail(Code::kPermissionDenied, settings.master + " is not the master that made this join token, or somebody "
+                                                         "stands in between; nothing was said to it");
+}
+
+Result<std::string> own_key(const Files& files) {
+  if (path_exists(files.key)) return read_file(files.key, kMostBytes);
+  TRY(make_directories(files.directory, 0700));
+  TRY_ASSIGN(const std::string key, make_private_key());
+  TRY(write_file_atomic(files.key, key, 0600));
+  return key;
+}
+
+void set_deadline(grpc::ClientContext& context) {
+  context.set_deadline(gpr_time_add(
+      gpr_now(GPR_CLOCK_MONOTONIC),
+      gpr_time_from_seconds(std::chrono::duration_cast<std::chrono::seconds>(kAnswer).count(), GPR_TIMESPAN)));
+}
+
+Status join(const Settings& settings, const Files& files) {
+  TRY_ASSIGN(const std::string text, read_file(settings.join_token_file, 4096));
+  const std::string token(trim(text));
+  TRY_ASSIGN(const std::string pin, pin_of(token));
+  TRY_ASSIGN(const std::string anchor, find_anchor(settings, pin));
+  TRY_ASSIGN(const std::string key, own_key(files));
+  TRY(write_file_atomic(files.ca, anchor, 0644));
+  v1::JoinRequest request;
+  request.set_token(token);
+  request.set_agent_id(settings.id);
+  TRY_ASSIGN(*request.mutable_request(), make_request(key, settings.id));
+  const MasterTrust trust{.tls = true, .cert_file = files.ca, .cert_name = settings.master_cert_name};
+  TRY_ASSIGN(const auto channel, open_channel(settings.master, trust));
+  grpc::ClientContext context;
+  set_deadline(context);
+  v1::JoinResponse response;
+  const grpc::Status status = v1::JoinService::NewStub(channel)->Join(&context, request, &response);
+  if (!status.ok())
+    return fail(static_cast<Code>(status.error_code()), "the master does not let this agent join: " + status.error_message());
+  TRY(write_file_atomic(files.cert, response.certificate(), 0600));
+  log::info("joined the cluster", {{"master", settings.master}, {"agent", settings.id}});
+  return {};
+}
+
+/// Renews once; the new certificate is in place afterwards.
+Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& trust, const std::string& agent_id) {
+  TRY_ASSIGN(const std::string key, read_file(trust.own_key, kMostBytes));
+  v1::RenewRequest request;
+  TRY_ASSIGN(*request.mutable_request(), make_request(key, agent_id));
+  grpc::ClientContext context;
+  set_deadline(context);
+  v1::JoinResponse response;
+  const grpc::Status status = v1::JoinService::NewStub(channel)->Renew(&context, request, &response);
+  if (!status.ok()) return fail(static_cast<Code>(status.error_code()), status.error_message());
+  return write_file_atomic(trust.own_cert, response.certificate(), 0600);
+}
+
+/// How long until a third of the certificate's life is left.
+Duration until_renewal(const std::string& path, Duration life) {
+  const auto pem = read_file(path, kMostBytes);
+  const auto facts = pem ? read_certificate(*pem) : Result<CertificateFacts>(tl::unexpected(pem.error()));
+  if (!facts) return kLongestNap;
+  return Duration(facts->expires.micros - wall_now().micros) - life / 3;
+}
+
+}  // namespace
+
+Result<MasterTrust> establish_trust(const Settings& settings, const std::string& directory) {
+  MasterTrust trust{
+      .tls = is_tls(settings.master), .cert_file = settings.master_cert, .cert_name = settings.master_cert_name};
+  if (!trust.tls) {
+    const Address at = split_address(settings.master);
+    const bool speaks_tls = probe_tls(at.host, at.port, at.host, "", kProbe).has_value();
+    if (settings.join_token_file.empty() && !speaks_tls) return trust;
+    return fail(Code::kInvalidArgument,
+                "master: " + std::string(speaks_tls ? "it speaks TLS only" : "joining with a token needs TLS") +
+                    "; write it as https://" + without_scheme(settings.master));
+  }
+  const Files files(directory);
+  if (!path_exists(files.cert) && !settings.join_token_file.empty()) TRY(join(settings, files));
+  if (trust.cert_file.empty() && path_exists(files.ca)) trust.cert_file = files.ca;
+  if (path_exists(files.cert)) {
+    trust.own_cert = files.cert;
+    trust.own_key = files.key;
+  }
+  return trust;
+}
+
+Renewal::Renewal(std::shared_ptr<grpc::Channel> channel, const MasterTrust& trust, std::string agent_id)
+    : channel_(std::move(channel)), trust_(trust), agent_id_(std::move(agent_id)) {
+  if (!trust_.own_cert.empty()) thread_ = std::thread([this] { run(); });
+}
+
+Renewal::~Renewal() {
+  stop_.close();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Renewal::run() {
+  std::string last_trouble;
+  // What is left of it now stands for its life until it has been renewed once: renewing too early does no harm.
+  Duration life = until_renewal(trust_.own_cert, Duration(0));
+  while (!stop_.closed()) {
+    Duration nap = until_renewal(trust_.own_cert, life);
+    if (nap <= Duration(0)) {
+      const Status done = renew(channel_, trust_, agent_id_);
+      if (done) {
+        life = until_renewal(trust_.own_cert, Duration(0));
+        log::info("renewed the agent's certificate");
+      } else if (done.error().message != last_trouble) {
+        log::warn("the agent's certificate cannot be renewed", {{"reason", done.error().message}});
+      }
+      last_trouble = done ? "" : done.error().message;
+      nap = life / 30;
+    }
+    stop_.pop_batch(1, std::clamp<Duration>(nap, kShortestNap, kLongestNap));
+  }
+}
+
+}  // namespace det::agent

@@ -1,0 +1,86 @@
+#include "cli/trust.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/certificates.h"
+#include "base/files.h"
+#include "base/tls_probe.h"
+#include "cli/tokens.h"
+#include "wire/channel.h"
+
+namespace det::cli {
+namespace {
+
+constexpr Duration kAnswer = std::chrono::seconds(10);
+constexpr std::int64_t kMostBytes = 1 << 20;
+
+Confirm& asker() {
+  static Confirm confirm;
+  return confirm;
+}
+
+/// Where the certificate of this master is kept; "" without a home.
+std::string kept_file(const Address& address) {
+  const std::string logins = TokenFile::default_path();
+  if (logins.empty()) return "";
+  std::string name = address.host + "_" + std::to_string(address.port);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ':' || c == '/' || c == '%'; }, '-');
+  return std::filesystem::path(logins).parent_path() / "certs" / (name + ".pem");
+}
+
+Result<std::string> ask_user(const Address& address, const TlsPeer& shown, const Confirm& confirm) {
+  const std::string& anchor = shown.chain.back();
+  TRY_ASSIGN(const CertificateFacts facts, read_certificate(anchor));
+  const std::string fingerprint = shown_fingerprint(facts.fingerprint);
+  const std::string mend = "; compare its SHA-256 fingerprint " + fingerprint +
+                           " with the master's log, and give its file with --cert-file or DET_MASTER_CERT_FILE";
+  const std::string untrusted =
+      "the certificate of the master at " + address.url() + " is not trusted (" + shown.problem + ")";
+  if (!confirm) return fail(Code::kUnauthenticated, untrusted + mend);
+  TRY_ASSIGN(const bool trusted, confirm(untrusted + ". Its SHA-256 fingerprint is\n\n  " + fingerprint +
+                                         "\n\nOn a network that you do not trust, compare it with the one in the "
+                                         "master's log.\nTrust it from now on? [y/N] "));
+  if (!trusted) return fail(Code::kUnauthenticated, untrusted + mend);
+  return anchor;
+}
+
+}  // namespace
+
+void set_confirm(Confirm confirm) { asker() = std::move(confirm); }
+
+MasterTrust known_trust(const Address& address) {
+  MasterTrust trust = trust_from_environment(address.url());
+  if (!trust.tls || !trust.cert_file.empty()) return trust;
+  const std::string kept = kept_file(address);
+  if (!kept.empty() && path_exists(kept)) trust.cert_file = kept;
+  return trust;
+}
+
+Status establish_trust(const Address& address) {
+  const MasterTrust trust = known_trust(address);
+  if (!trust.tls || trust.cert_file == "noverify") return {};
+  if (!trust.cert_file.empty()) {
+    TRY(read_file(trust.cert_file, kMostBytes));
+    return {};
+  }
+  const std::string name = trust.cert_name.empty() ? address.host : trust.cert_name;
+  const auto shown = probe_tls(address.host, address.port, name, "", kAnswer);
+  // A master that is away is told about, and waited for, as without TLS.
+  if (!shown || shown->problem.empty()) return {};
+  TRY_ASSIGN(const std::string anchor, ask_user(address, *shown, asker()));
+  TRY_ASSIGN(const TlsPeer again, probe_tls(address.host, address.port, name, anchor, kAnswer));
+  if (!again.problem.empty()) {
+    return fail(Code::kUnauthenticated, "the certificate of the master at " + address.url() + " is no good (" +
+                                            again.problem + "); call the master by a name that it is for, or name that "
+                                            "with DET_MASTER_CERT_NAME");
+  }
+  const std::string kept = kept_file(address);
+  if (kept.empty())
+    return fail(Code::kFailedPrecondition, "no place for certificates: set HOME or XDG_CONFIG_HOME");
+  TRY(make_directories(std::filesystem::path(kept).parent_path().string(), 0700));
+  return write_file_atomic(kept, anchor, 0600);
+}
+
+}  // namespace det::cli

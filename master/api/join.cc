@@ -1,0 +1,164 @@
+#include "master/api/join.h"
+
+#include "base/log.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "master/api/convert.h"
+#include "master/db/audit.h"
+#include "master/db/join.h"
+
+namespace det::api {
+namespace {
+
+constexpr Duration kUsual = std::chrono::hours(1), kLongest = std::chrono::hours(24 * 30);
+constexpr int kMostUses = 1000;
+constexpr std::size_t kLongestName = 128;
+
+bool is_name(const std::string& text) {
+  return !text.empty() && text.size() <= kLongestName && !has_control_characters(text) && !find_bad_utf8(text);
+}
+
+void to_proto(const db::JoinToken& token, v1::JoinTokenInfo* out) {
+  out->set_id(token.id);
+  out->set_pool(token.pool);
+  out->set_agent_id(token.agent);
+  out->set_uses_left(static_cast<int>(token.uses_left));
+  out->set_created_by(token.created_by);
+  api::to_proto(token.created, out->mutable_created_at());
+  api::to_proto(token.expires, out->mutable_expiry());
+}
+
+/// A certificate for the agent's key, and its row.
+Result<std::pair<std::string, db::AgentCertificate>> sign(const Authority& authority, const std::string& request,
+                                                          const AgentId& agent) {
+  db::AgentCertificate row{.agent = agent};
+  TRY_ASSIGN(row.key_digest, request_key_digest(request));
+  TRY_ASSIGN(std::string certificate, sign_client(authority.identity, request, agent.value, authority.lifetime));
+  TRY_ASSIGN(const CertificateFacts facts, read_certificate(certificate));
+  row.fingerprint = facts.fingerprint;
+  row.expires = facts.expires;
+  return std::pair(std::move(certificate), std::move(row));
+}
+
+}  // namespace
+
+Result<const Authority*> JoinService::authority() const {
+  if (authority_) return authority_.get();
+  return fail(Code::kFailedPrecondition,
+              "this master speaks no TLS, so agents of other machines cannot join; set security.tls.enabled");
+}
+
+Status JoinService::post(const v1::PostJoinTokenRequest& request, const Caller& caller,
+                         v1::PostJoinTokenResponse* response) const {
+  TRY_ASSIGN(const Authority* authority, this->authority());
+  for (const auto& [field, text] : {std::pair{"pool", request.pool()}, std::pair{"agent_id", request.agent_id()}}) {
+    if (!text.empty() && !is_name(text))
+      return fail(Code::kInvalidArgument,
+                  std::string(field) + ": at most 128 characters, none of them control characters");
+  }
+  if (request.uses() < 0 || request.uses() > kMostUses)
+    return fail(Code::kInvalidArgument, "uses: must be from 1 to 1000, got " + std::to_string(request.uses()));
+  Duration lifetime = kUsual;
+  if (!request.lifespan().empty()) {
+    const auto read = parse_duration(request.lifespan());
+    if (!read || *read <= Duration(0) || *read > kLongest)
+      return fail(Code::kInvalidArgument, "lifespan: must be a time such as 1h, up to 30 days (720h)");
+    lifetime = *read;
+  }
+  const std::string secret = "det_j_" + random_token();
+  TRY_ASSIGN(const db::JoinToken token,
+             db::create_join_token(context_.pool,
+                                   {.pool = request.pool(),
+                                    .agent = request.agent_id(),
+                                    .uses_left = std::max(1, request.uses()),
+                                    .created_by = caller.user.name},
+                                   token_hash(secret), lifetime));
+  // With the pin the agent knows its master before it says the secret.
+  response->set_token(secret + "." + authority->pin);
+  to_proto(token, response->mutable_info());
+  return {};
+}
+
+grpc::ServerUnaryReactor* JoinService::PostJoinToken(grpc::CallbackServerContext* call,
+                                                     const v1::PostJoinTokenRequest* request,
+                                                     v1::PostJoinTokenResponse* response) {
+  return unary(context_, call, request, "/det.v1.JoinService/PostJoinToken",
+               [this, request, response](const Caller& caller) { return post(*request, caller, response); });
+}
+
+grpc::ServerUnaryReactor* JoinService::GetJoinTokens(grpc::CallbackServerContext* call,
+                                                     const v1::GetJoinTokensRequest* request,
+                                                     v1::GetJoinTokensResponse* response) {
+  return unary(context_, call, request, "/det.v1.JoinService/GetJoinTokens", [this, response](const Caller&) -> Status {
+    TRY_ASSIGN(const auto tokens, db::list_join_tokens(context_.pool));
+    for (const db::JoinToken& token : tokens) to_proto(token, response->add_tokens());
+    return {};
+  });
+}
+
+grpc::ServerUnaryReactor* JoinService::DeleteJoinToken(grpc::CallbackServerContext* call,
+                                                       const v1::DeleteJoinTokenRequest* request,
+                                                       v1::DeleteJoinTokenResponse*) {
+  return unary(context_, call, request, "/det.v1.JoinService/DeleteJoinToken",
+               [this, request](const Caller&) { return db::delete_join_token(context_.pool, request->id()); });
+}
+
+grpc::ServerUnaryReactor* JoinService::RevokeAgent(grpc::CallbackServerContext* call,
+                                                   const v1::RevokeAgentRequest* request, v1::RevokeAgentResponse*) {
+  return unary(context_, call, request, "/det.v1.JoinService/RevokeAgent", [this, request](const Caller&) {
+    return db::revoke_agent(context_.pool, AgentId(make_utf8(request->agent_id())));
+  });
+}
+
+Status JoinService::join(const v1::JoinRequest& request, const Caller& caller, v1::JoinResponse* response) const {
+  if (!is_name(request.agent_id()))
+    return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
+  TRY_ASSIGN(const Authority* authority, this->authority());
+  const AgentId agent(request.agent_id());
+  TRY_ASSIGN(const auto signature, sign(*authority, request.request(), agent));
+  const std::string hash = token_hash(request.token().substr(0, request.token().find('.')));
+  const Status admitted = db::admit_agent(context_.pool, hash, signature.second);
+  const std::string outcome(admitted ? "OK" : code_name(admitted.error().code));
+  log::info("audit", {{"action", "JoinService/Join"},
+                      {"object", "agent " + agent.value},
+                      {"outcome", outcome},
+                      {"address", caller.credentials.address}});
+  if (!admitted && admitted.error().code == Code::kUnauthenticated) return admitted;  // strangers must not fill tables
+  const Status kept = db::add_audit(context_.pool, {.action = "JoinService/Join",
+                                                    .object = "agent " + agent.value,
+                                                    .outcome = outcome,
+                                                    .address = caller.credentials.address});
+  if (!kept) log::error("the audit log was not written", {{"error", kept.error().message}});
+  if (admitted) response->set_certificate(signature.first);
+  return admitted;
+}
+
+grpc::ServerUnaryReactor* JoinService::Join(grpc::CallbackServerContext* call, const v1::JoinRequest* request,
+                                            v1::JoinResponse* response) {
+  return unary(context_, call, request, "/det.v1.JoinService/Join",
+               [this, request, response](const Caller& caller) { return join(*request, caller, response); });
+}
+
+Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer, v1::JoinResponse* response) const {
+  TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, context_.pool));
+  TRY_ASSIGN(const Authority* authority, this->authority());
+  if (!caller.agent) return fail(Code::kFailedPrecondition, "this agent has no certificate that could be renewed");
+  TRY_ASSIGN(const auto signature, sign(*authority, request.request(), *caller.agent));
+  TRY(db::renew_agent(context_.pool, signature.second));
+  response->set_certificate(signature.first);
+  return {};
+}
+
+grpc::ServerUnaryReactor* JoinService::Renew(grpc::CallbackServerContext* call, const v1::RenewRequest* request,
+                                             v1::JoinResponse* response) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  const bool taken = context_.workers.try_post([this, reactor, request, response, peer = peer_of(*call)] {
+    reactor->Finish(to_grpc(renew(*request, peer, response)));
+  });
+  if (!taken)
+    reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  return reactor;
+}
+
+}  // namespace det::api

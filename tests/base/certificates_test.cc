@@ -1,0 +1,122 @@
+// Owns the tests of certificates and of names of connections.
+#include "base/certificates.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/peer.h"
+
+namespace det {
+namespace {
+
+constexpr Duration kDay = std::chrono::hours(24);
+
+Identity authority() {
+  auto made = make_authority("Test", kDay);
+  REQUIRE(made);
+  return *made;
+}
+
+TEST_CASE("an authority vouches for what it signed and for nothing else") {
+  const Identity ours = authority(), theirs = authority();
+  const auto server = issue_server(ours, {"localhost", "127.0.0.1", "::1"}, kDay);
+  REQUIRE(server);
+  CHECK(vouches_for(ours.certificate, server->certificate));
+  CHECK_FALSE(vouches_for(theirs.certificate, server->certificate));
+  CHECK_FALSE(vouches_for(server->certificate, server->certificate));
+  CHECK_FALSE(vouches_for("", server->certificate));
+}
+
+TEST_CASE("a certificate that is over is not vouched for") {
+  const Identity ours = authority();
+  const auto server = issue_server(ours, {"localhost"}, -std::chrono::seconds(1));
+  REQUIRE(server);
+  CHECK_FALSE(vouches_for(ours.certificate, server->certificate));
+}
+
+TEST_CASE("a client is certified under the name that we say, for the key of its request") {
+  const Identity ours = authority();
+  const auto key = make_private_key();
+  REQUIRE(key);
+  const auto request = make_request(*key, "what-it-claims");
+  REQUIRE(request);
+  const auto signed_one = sign_client(ours, *request, "a1", 30 * kDay);
+  REQUIRE(signed_one);
+  CHECK(vouches_for(ours.certificate, *signed_one));
+  const auto facts = read_certificate(*signed_one);
+  REQUIRE(facts);
+  CHECK(facts->subject == "a1");
+  CHECK(facts->fingerprint.size() == 64);
+  const std::int64_t left = facts->expires.micros - wall_now().micros;
+  CHECK(left > Duration(29 * kDay).count());
+  CHECK(left <= Duration(30 * kDay).count());
+  const auto again = make_request(*key, "x");
+  REQUIRE(again);
+  CHECK(request_key_digest(*again) == request_key_digest(*request));
+}
+
+TEST_CASE("names longer than a certificate takes are cut, not refused") {
+  const Identity ours = authority();
+  const auto request = make_request(make_private_key().value(), "x");
+  REQUIRE(request);
+  const auto made = sign_client(ours, *request, std::string(128, 'a'), kDay);
+  REQUIRE(made);
+  CHECK(read_certificate(*made)->subject == std::string(64, 'a'));
+}
+
+TEST_CASE("a request that was changed on the way is refused") {
+  const Identity ours = authority();
+  auto request = make_request(make_private_key().value(), "a1").value();
+  const std::size_t middle = request.size() / 2;
+  request[middle] = request[middle] == 'A' ? 'B' : 'A';
+  for (const std::string& text : {request, std::string("nonsense"), std::string(), ours.certificate}) {
+    const auto made = sign_client(ours, text, "a1", kDay);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == Code::kInvalidArgument);
+  }
+}
+
+TEST_CASE("what is no name of a host cannot smuggle another name into a certificate") {
+  const Identity ours = authority();
+  for (const char* name : {"a,DNS:b", "a b", "a\nb", "", "https://a"}) {
+    INFO(name);
+    const auto made = issue_server(ours, {name}, kDay);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == Code::kInvalidArgument);
+  }
+  CHECK_FALSE(issue_server(ours, {}, kDay));
+}
+
+TEST_CASE("a chain comes apart into its certificates") {
+  const Identity ours = authority(), theirs = authority();
+  const auto chain = split_chain(ours.certificate + "some words between\n" + theirs.certificate);
+  REQUIRE(chain);
+  CHECK(*chain == std::vector<std::string>{ours.certificate, theirs.certificate});
+  CHECK_FALSE(split_chain("nothing"));
+}
+
+TEST_CASE("fingerprints are shown as people compare them") { CHECK(shown_fingerprint("0aff") == "0A:FF"); }
+
+TEST_CASE("the name of a connection says who is there, and fits an abstract socket") {
+  for (const char* address : {"127.0.0.1", "::1", "2001:db8:1111:2222:3333:4444:5555:6666"}) {
+    for (const std::string& certificate : {std::string(), std::string(64, 'a')}) {
+      const Peer peer{.address = address, .certificate = certificate, .believed = !certificate.empty(), .tls = true};
+      const std::string name = peer_name(peer);
+      INFO(name);
+      CHECK(name.size() <= 107);
+      CHECK(name != peer_name(peer));
+      const auto read = read_peer_name(name);
+      REQUIRE(read);
+      CHECK(read->address == address);
+      CHECK(read->certificate == certificate);
+      CHECK(read->believed == peer.believed);
+      CHECK(read->tls);
+    }
+  }
+  for (const char* name : {"", "det", "det.tb", "det.tb.x.y.1", "other.tb.abc..127.0.0.1"}) {
+    INFO(name);
+    CHECK_FALSE(read_peer_name(name));
+  }
+}
+
+}  // namespace
+}  // namespace det

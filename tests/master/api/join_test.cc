@@ -1,0 +1,129 @@
+// Owns the tests of join tokens and of agents' certificates, against PostgreSQL.
+#include "master/api/join.h"
+
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "base/digest.h"
+#include "base/peer.h"
+#include "master/db/accounts.h"
+#include "master/db/join.h"
+#include "server_bench.h"
+#include "tests/master/db/database.h"
+
+namespace det {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct World {
+  test::Database database;
+  db::Pool pool{database.connect(), 2};
+  World() { test::open_store(database); }
+  std::string token(const db::JoinToken& wish = {}, Duration lifetime = 1h) {
+    static int number = 0;
+    const std::string hash = "hash-" + std::to_string(++number);
+    REQUIRE(db::create_join_token(pool, wish, hash, lifetime));
+    return hash;
+  }
+};
+
+db::AgentCertificate certificate(const std::string& agent, const std::string& key, Duration lifetime = 1h) {
+  static int number = 0;
+  return {.fingerprint = sha256_hex(std::to_string(++number)),
+          .agent = AgentId(agent),
+          .key_digest = key,
+          .expires = {wall_now().micros + lifetime.count()}};
+}
+
+/// Nothing: it went well.
+std::optional<Code> code_of(const Status& status) {
+  return status ? std::nullopt : std::optional(status.error().code);
+}
+
+TEST_CASE("a token lets in as many agents as it says, and no more") {
+  World world;
+  const std::string once = world.token(), twice = world.token({.uses_left = 2});
+  CHECK(db::admit_agent(world.pool, once, certificate("a1", "k1")));
+  CHECK(code_of(db::admit_agent(world.pool, once, certificate("a2", "k2"))) == Code::kUnauthenticated);
+  CHECK(db::admit_agent(world.pool, twice, certificate("a3", "k3")));
+  CHECK(db::admit_agent(world.pool, twice, certificate("a4", "k4")));
+  CHECK(code_of(db::admit_agent(world.pool, twice, certificate("a5", "k5"))) == Code::kUnauthenticated);
+  CHECK(db::list_join_tokens(world.pool)->empty());
+}
+
+TEST_CASE("an agent whose answer was lost may ask again with the same key, and uses up nothing") {
+  World world;
+  const std::string token = world.token();
+  for (int i = 0; i < 3; ++i) CHECK(db::admit_agent(world.pool, token, certificate("a1", "k1")));
+  CHECK(code_of(db::admit_agent(world.pool, token, certificate("a1", "k2"))) == Code::kAlreadyExists);
+}
+
+TEST_CASE("tokens that are unknown, over, deleted or somebody else's let nobody in") {
+  World world;
+  const std::string over = world.token({}, -1s), deleted = world.token(), bound = world.token({.agent = "a1"});
+  const auto listed = db::list_join_tokens(world.pool);
+  REQUIRE(listed);
+  REQUIRE(listed->size() == 2);
+  CHECK(db::delete_join_token(world.pool, listed->front().id));
+  CHECK(code_of(db::admit_agent(world.pool, "guess", certificate("a1", "k"))) == Code::kUnauthenticated);
+  CHECK(code_of(db::admit_agent(world.pool, over, certificate("a1", "k"))) == Code::kUnauthenticated);
+  CHECK(code_of(db::admit_agent(world.pool, deleted, certificate("a1", "k"))) == Code::kUnauthenticated);
+  CHECK(code_of(db::admit_agent(world.pool, bound, certificate("a2", "k"))) == Code::kPermissionDenied);
+  CHECK(db::admit_agent(world.pool, bound, certificate("a1", "k")));
+  CHECK(code_of(db::delete_join_token(world.pool, 4711)) == Code::kNotFound);
+}
+
+TEST_CASE("a name is one machine's until it is revoked") {
+  World world;
+  const auto first = certificate("a1", "k1");
+  CHECK(db::admit_agent(world.pool, world.token({.pool = "gpu"}), first));
+  CHECK(db::find_agent_certificate(world.pool, first.fingerprint)->pool == "gpu");
+  CHECK(code_of(db::admit_agent(world.pool, world.token(), certificate("a1", "k2"))) == Code::kAlreadyExists);
+  CHECK(db::revoke_agent(world.pool, AgentId("a1")));
+  CHECK(db::find_agent_certificate(world.pool, first.fingerprint).error().code == Code::kPermissionDenied);
+  CHECK(code_of(db::renew_agent(world.pool, certificate("a1", "k1"))) == Code::kPermissionDenied);
+  const auto second = certificate("a1", "k2");
+  CHECK(db::admit_agent(world.pool, world.token(), second));
+  CHECK(db::find_agent_certificate(world.pool, second.fingerprint)->agent == AgentId("a1"));
+  CHECK(db::find_agent_certificate(world.pool, first.fingerprint).error().code == Code::kPermissionDenied);
+}
+
+TEST_CASE("a renewed certificate keeps connections of the one before alive, for the same key alone") {
+  World world;
+  const auto old = certificate("a1", "k1");
+  CHECK(db::admit_agent(world.pool, world.token({.pool = "gpu"}), old));
+  CHECK(code_of(db::renew_agent(world.pool, certificate("a1", "k2"))) == Code::kPermissionDenied);
+  CHECK(code_of(db::renew_agent(world.pool, certificate("a2", "k1"))) == Code::kPermissionDenied);
+  const auto fresh = certificate("a1", "k1");
+  CHECK(db::renew_agent(world.pool, fresh));
+  REQUIRE(world.pool.query("UPDATE agent_certificates SET expires = now() WHERE fingerprint = $1", old.fingerprint));
+  CHECK(db::find_agent_certificate(world.pool, old.fingerprint));
+  CHECK(db::find_agent_certificate(world.pool, fresh.fingerprint)->pool == "gpu");
+  REQUIRE(world.pool.query("UPDATE agent_certificates SET expires = now()"));
+  CHECK(db::find_agent_certificate(world.pool, fresh.fingerprint).error().code == Code::kPermissionDenied);
+}
+
+TEST_CASE("an agent is who its certificate says, and nobody without one when there is TLS") {
+  World world;
+  const auto known = certificate("a1", "k1");
+  CHECK(db::admit_agent(world.pool, world.token(), known));
+  const auto code = [&](const Peer& peer) {
+    const auto caller = api::authorize_agent(peer, world.pool);
+    return caller ? std::nullopt : std::optional(caller.error().code);
+  };
+  CHECK_FALSE(code({.address = "127.0.0.1"}));
+  CHECK(code({.address = "10.0.0.7"}) == Code::kPermissionDenied);
+  CHECK(code({.address = "127.0.0.1", .tls = true}) == Code::kPermissionDenied);
+  CHECK(code({.certificate = known.fingerprint, .tls = true}) == Code::kPermissionDenied);
+  CHECK(code({.certificate = std::string(64, '0'), .believed = true, .tls = true}) == Code::kPermissionDenied);
+  const auto caller =
+      api::authorize_agent({.certificate = known.fingerprint, .believed = true, .tls = true}, world.pool);
+  REQUIRE(caller);
+  CHECK(caller->agent == AgentId("a1"));
+  CHECK(caller->check_name("a1"));
+  CHECK_FALSE(caller->check_name("a2"));
+}
+
+}  // namespace
+}  // namespace det
