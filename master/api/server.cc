@@ -12,6 +12,8 @@
 #include "master/api/auth.h"
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
+#include "master/api/context_changes.h"
+#include "master/api/diagnosis.h"
 #include "master/api/experiment.h"
 #include "master/api/explanation.h"
 #include "master/api/harness_session.h"
@@ -80,6 +82,8 @@ struct Server::Parts {
         projects(c),
         tasks(c),
         runs(c),
+        diagnosis(c),
+        contexts(c),
         harness(c),
         agent(c) {}
 
@@ -104,6 +108,8 @@ struct Server::Parts {
   ProjectService projects;
   TaskService tasks;
   RunService runs;
+  DiagnosisService diagnosis;
+  ContextService contexts;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -133,6 +139,8 @@ struct Server::Parts {
     builder.RegisterService(&projects);
     builder.RegisterService(&tasks);
     builder.RegisterService(&runs);
+    builder.RegisterService(&diagnosis);
+    builder.RegisterService(&contexts);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }

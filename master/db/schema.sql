@@ -142,6 +142,7 @@ CREATE TABLE experiments (
 CREATE UNIQUE INDEX experiments_request ON experiments (request_id) WHERE request_id <> '';
 CREATE INDEX experiments_live ON experiments (id) WHERE state NOT IN ('COMPLETED', 'CANCELED', 'ERROR');
 CREATE INDEX experiments_project ON experiments (project_id);
+CREATE INDEX experiments_model ON experiments (model_definition, owner_id) WHERE model_definition <> '';
 
 -- core.
 CREATE TABLE trials (

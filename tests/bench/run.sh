@@ -10,11 +10,12 @@
 #   scheduler   an event in a pool of 100 slots beside one of 10,000 with 100,000 requests waiting, and a naive pass
 #   search      1,000 trials of a second on 8 slots of a real cluster, beside the time they need
 #   mnist_search  adaptive.yaml of the MNIST example beside random search, on real data (a quarter of an hour)
+#   cli         `det experiment list` of 1,000 rows, `det experiment create` of an unchanged project, on a real master
 #   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 names=("$@")
-[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler search mnist_search latency)
+[ $# -gt 0 ] || names=(trainer precision loader ddp checkpoint searcher scheduler search mnist_search cli latency)
 cmake --preset bench >&2
 # Folders of JPEG files for the loader, where they are at hand.
 images=
@@ -37,8 +38,9 @@ for name in "${names[@]}"; do
     scheduler) targets=(bench_scheduler) command=(build/bench/bench/bench_scheduler) ;;
     search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     mnist_search) targets=(programs) command=(python3 tests/bench/mnist_search.py build/bench) ;;
+    cli) targets=(det det-master) command=(python3 tests/bench/cli.py build/bench) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
-    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, search, mnist_search, latency)" >&2; exit 2 ;;
+    *) echo "no such benchmark: $name (there are: trainer, precision, loader, ddp, checkpoint, searcher, scheduler, search, mnist_search, cli, latency)" >&2; exit 2 ;;
   esac
   cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do
