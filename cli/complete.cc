@@ -21,7 +21,7 @@ namespace det::cli {
 namespace {
 
 using Candidates = std::vector<Candidate>;
-constexpr int kNewest = 100, kNewestForCheckpoints = 5;
+constexpr int kNewest = 100, kNewestForTrials = 10, kNewestForCheckpoints = 5;
 
 // ---- what the master knows; each takes the arguments before the one at the cursor ----
 using Source = std::function<Result<Candidates>(Client&, const std::vector<std::string>& before)>;
@@ -44,10 +44,13 @@ Result<Candidates> experiments(Client& client, const std::vector<std::string>&) 
 }
 
 Result<Candidates> trials(Client& client, const std::vector<std::string>&) {
-  TRY_ASSIGN(const auto all, newest_experiments(client, kNewest));
+  TRY_ASSIGN(const auto all, newest_experiments(client, kNewestForTrials));
   Candidates found;
-  for (const v1::Experiment& each : all) {
-    for (const int id : each.trial_ids()) found.push_back({std::to_string(id), "of experiment " + std::to_string(each.id())});
+  for (const v1::Experiment& experiment : all) {
+    TRY_ASSIGN(const auto list, get_trials(client, experiment.id(), Paging{.limit = kNewest, .pages = "1"}));
+    for (const v1::Trial& each : list)
+      found.push_back({std::to_string(each.id()),
+                       "of experiment " + std::to_string(experiment.id()) + ", " + state_text(each.state())});
   }
   return found;
 }

@@ -13,6 +13,8 @@
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
 #include "det/v1/command.pb.h"
+#include "det/v1/context.pb.h"
+#include "det/v1/diagnosis.pb.h"
 #include "det/v1/experiment.pb.h"
 #include "det/v1/explanation.pb.h"
 #include "det/v1/harness.pb.h"
@@ -115,6 +117,8 @@ constexpr Entry kTable[] = {
     {"/det.v1.ExplanationService/ExplainExperiment", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/CreateExperiment", user(A::kEdit, T::kInside)},
     {"/det.v1.ExperimentService/UploadExperiment", user(A::kEdit, T::kInside)},
+    {"/det.v1.ContextService/CreateFromContext", user(A::kEdit, T::kInside)},
+    {"/det.v1.DiagnosisService/GetDiagnosis", user(A::kView, T::kNothing)},
     {"/det.v1.ExperimentService/GetExperiments", user(A::kView, T::kListed)},
     {"/det.v1.ExperimentService/GetExperiment", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/GetExperimentTrials", user(A::kView, T::kExperiment, "experiment_id")},
@@ -368,6 +372,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
+      v1::GetDiagnosisRequest::descriptor()->file()->service(0),
+      v1::CreateFromContextRequest::descriptor()->file()->service(0),
   };
 }
 

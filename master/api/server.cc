@@ -13,6 +13,8 @@
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
 #include "master/api/command.h"
+#include "master/api/context_changes.h"
+#include "master/api/diagnosis.h"
 #include "master/api/experiment.h"
 #include "master/api/explanation.h"
 #include "master/api/harness_session.h"
@@ -88,6 +90,8 @@ struct Server::Parts {
         commands(c),
         prometheus(c),
         usage(c),
+        diagnosis(c),
+        contexts(c),
         harness(c),
         agent(c) {}
 
@@ -116,6 +120,8 @@ struct Server::Parts {
   CommandService commands;
   PrometheusService prometheus;
   UsageService usage;
+  DiagnosisService diagnosis;
+  ContextService contexts;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -149,6 +155,8 @@ struct Server::Parts {
     builder.RegisterService(&commands);
     builder.RegisterService(&prometheus);
     builder.RegisterService(&usage);
+    builder.RegisterService(&diagnosis);
+    builder.RegisterService(&contexts);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }

@@ -18,6 +18,15 @@ Result<std::string> get_model_definition(Pool& pool, const std::string& digest) 
   return rows[0].next<std::string>();
 }
 
+Result<std::string> get_own_model_definition(Pool& pool, const std::string& digest, UserId owner) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT tgz FROM model_definitions m WHERE sha256 = $1 AND EXISTS (SELECT 1 FROM experiments"
+                        " WHERE model_definition = m.sha256 AND model_definition <> '' AND owner_id = $2)",
+                        digest, owner));
+  if (rows.empty()) return fail(Code::kNotFound, "model definition " + digest + " not found");
+  return rows[0].next<std::string>();
+}
+
 Result<std::string> get_model_definition(Pool& pool, ExperimentId experiment) {
   TRY_ASSIGN(const Rows rows, pool.query("SELECT m.tgz FROM experiments e JOIN model_definitions m"
                                          " ON m.sha256 = e.model_definition WHERE e.id = $1",

@@ -11,5 +11,7 @@ Result<std::string> put_model_definition(Pool& pool, std::string_view tgz);
 Result<std::string> get_model_definition(Pool& pool, const std::string& digest);
 /// kNotFound when there is no such experiment, or it has none.
 Result<std::string> get_model_definition(Pool& pool, ExperimentId experiment);
+/// kNotFound also when no experiment of `owner` has it.
+Result<std::string> get_own_model_definition(Pool& pool, const std::string& digest, UserId owner);
 
 }  // namespace det::db

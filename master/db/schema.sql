@@ -143,6 +143,7 @@ CREATE UNIQUE INDEX experiments_request ON experiments (request_id) WHERE reques
 CREATE INDEX experiments_live ON experiments (id) WHERE state NOT IN ('COMPLETED', 'CANCELED', 'ERROR');
 CREATE INDEX experiments_project ON experiments (project_id);
 CREATE INDEX experiments_list ON experiments (id) INCLUDE (archived, state, owner_id, project_id);  -- lists
+CREATE INDEX experiments_model ON experiments (model_definition, owner_id) WHERE model_definition <> '';
 
 -- core.
 CREATE TABLE trials (

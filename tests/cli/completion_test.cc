@@ -25,7 +25,6 @@ v1::Experiment experiment(int id, const std::string& name) {
   v1::Experiment made;
   made.set_id(id);
   made.set_name(name);
-  made.add_trial_ids(id * 10);
   return made;
 }
 
@@ -49,6 +48,10 @@ TEST_CASE("ids and names come from the master") {
   FakeMaster master;
   master.world.experiments[7] = experiment(7, "mnist");
   master.world.experiments[71] = experiment(71, "cifar");
+  for (const int id : {7, 71}) {
+    master.world.trials.emplace_back().set_id(id * 10);
+    master.world.trials.back().set_experiment_id(id);
+  }
   v1::Agent agent;
   agent.set_id("a1");
   (*agent.mutable_slots())["0"].set_id("0");

@@ -110,7 +110,11 @@ struct Experiments : v1::ExperimentService::Service {
   Status GetExperimentTrials(ServerContext* context, const v1::GetExperimentTrialsRequest* request,
                              v1::GetExperimentTrialsResponse* response) override {
     NEEDS_TOKEN(context);
-    page(world.trials, *request, response->mutable_trials(), response->mutable_pagination());
+    std::vector<v1::Trial> all;  // a trial that says of no experiment is of each
+    for (const v1::Trial& trial : world.trials) {
+      if (trial.experiment_id() == 0 || trial.experiment_id() == request->experiment_id()) all.push_back(trial);
+    }
+    page(all, *request, response->mutable_trials(), response->mutable_pagination());
     return Status::OK;
   }
   Status GetExperimentCheckpoints(ServerContext* context, const v1::GetExperimentCheckpointsRequest* request,

@@ -1,0 +1,64 @@
+#include "master/api/context_changes.h"
+
+#include <optional>
+#include <set>
+
+#include "base/archive.h"
+#include "base/digest.h"
+#include "master/api/create.h"
+#include "master/db/queries_model.h"
+
+namespace det::api {
+namespace {
+
+/// The archive of this digest, when the caller submitted it before.
+Result<std::optional<std::string>> find_own(const Context& context, const Caller& caller, const std::string& digest) {
+  auto found = db::get_own_model_definition(context.pool, digest, caller.user.id);
+  if (found) return std::move(*found);
+  if (found.error().code == Code::kNotFound) return std::optional<std::string>();
+  return tl::unexpected(found.error());
+}
+
+/// The base with its changes, packed as a client packs it.
+Result<std::string> apply_changes(const std::string& base, const v1::CreateFromContextRequest& request) {
+  TRY_ASSIGN(std::vector<ArchiveEntry> entries, read_archive(base));
+  std::vector<ArchiveEntry> changes;
+  if (!request.changes().empty()) {
+    TRY_ASSIGN(changes, read_archive(request.changes()));
+  }
+  std::set<std::string> gone(request.removed().begin(), request.removed().end());
+  for (const ArchiveEntry& entry : changes) gone.insert(entry.path);
+  std::erase_if(entries, [&](const ArchiveEntry& entry) { return gone.contains(entry.path); });
+  entries.insert(entries.end(), std::make_move_iterator(changes.begin()), std::make_move_iterator(changes.end()));
+  return pack_entries(std::move(entries));
+}
+
+Result<std::optional<std::string>> find_context(const Context& context, const Caller& caller,
+                                                const v1::CreateFromContextRequest& request) {
+  TRY_ASSIGN(auto whole, find_own(context, caller, request.digest()));
+  if (whole || request.base().empty()) return whole;
+  TRY_ASSIGN(const auto base, find_own(context, caller, request.base()));
+  if (!base) return std::optional<std::string>();
+  TRY_ASSIGN(std::string made, apply_changes(*base, request));
+  // Another zlib may pack otherwise: then the whole must come.
+  if (sha256_hex(made) != request.digest()) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(made));
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ContextService::CreateFromContext(grpc::CallbackServerContext* call,
+                                                            const v1::CreateFromContextRequest* request,
+                                                            v1::CreateFromContextResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    TRY_ASSIGN(auto archive, find_context(context_, caller, *request));
+    if (!archive) {
+      response->set_unknown(true);
+      return {};
+    }
+    return create_experiment(context_, caller, request->create(), std::move(archive), response->mutable_created());
+  };
+  return unary(context_, call, request, "/det.v1.ContextService/CreateFromContext", body);
+}
+
+}  // namespace det::api

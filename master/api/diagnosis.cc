@@ -1,0 +1,65 @@
+#include "master/api/diagnosis.h"
+
+#include "base/files.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "master/api/convert.h"
+#include "master/db/diagnosis.h"
+
+namespace det::api {
+namespace {
+
+/// The directory of a storage that the master sees; "" for other kinds.
+std::string directory_of(const Json& storage) {
+  const auto text = [&](const char* key) {
+    return storage.contains(key) && storage[key].is_string() ? storage[key].get<std::string>() : std::string();
+  };
+  const std::string type = text("type");
+  if (type == "directory") return text("container_path");
+  if (type != "shared_fs") return "";
+  const std::string inner = text("storage_path");
+  if (inner.empty()) return text("host_path");
+  return inner.starts_with('/') ? inner : text("host_path") + "/" + inner;
+}
+
+void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
+  if (!storage.is_object()) {
+    out.set_problem("the master's checkpoint_storage is not set: each experiment must name its own");
+    return;
+  }
+  out.set_type(storage.value("type", std::string()));
+  out.set_path(directory_of(storage));
+  if (out.path().empty()) return;
+  const std::string probe = out.path() + "/.det-doctor-" + uuid4();
+  Status written = make_directories(out.path());
+  if (written) written = write_file_atomic(probe, "probe");
+  if (written) written = remove_tree(probe);
+  if (!written) out.set_problem(make_utf8(written.error().message));
+  const auto free = free_space(out.path());
+  if (free) out.set_free_bytes(*free);
+}
+
+Status look_at_database(db::Pool& pool, v1::DatabaseDiagnosis& out) {
+  const MonoTime begin = mono_now();
+  TRY_ASSIGN(const db::DatabaseFacts facts, db::database_facts(pool));
+  out.set_milliseconds(static_cast<double>((mono_now() - begin).count()) / 1000);
+  out.set_version(make_utf8(facts.version));
+  out.set_bytes(facts.bytes);
+  return {};
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* DiagnosisService::GetDiagnosis(grpc::CallbackServerContext* call,
+                                                         const v1::GetDiagnosisRequest* request,
+                                                         v1::GetDiagnosisResponse* response) {
+  auto body = [this, response](const Caller&) -> Status {
+    TRY(look_at_database(context_.pool, *response->mutable_database()));
+    look_at_storage(context_.settings.checkpoint_storage, *response->mutable_storage());
+    to_proto(wall_now(), response->mutable_now());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.DiagnosisService/GetDiagnosis", body);
+}
+
+}  // namespace det::api

@@ -1,0 +1,126 @@
+"""Owns the det command on a real cluster: what is only true when master, agent and command work together."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from cluster import Cluster, wait_until
+
+BUILD = os.environ["DET_E2E_BUILD"]
+CONFIG = """
+name: cli
+entrypoint: "echo first; echo second"
+searcher: {name: single, metric: loss, max_length: {batches: 1}}
+max_restarts: 0
+reproducibility: {experiment_seed: 1}
+"""
+
+
+class Cli(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.env["XDG_CACHE_HOME"] = str(cls.cluster.dir / "cache")
+        cls.cluster.start_agent()
+
+    def project(self, name):
+        directory = self.cluster.dir / name
+        directory.mkdir()
+        (directory / "table.csv").write_text(",".join(str(i * 7919 % 10007) for i in range(20000)))
+        (directory / "old.txt").write_text("old")
+        (directory / "code.py").write_text("one\n")
+        return directory
+
+    def sent(self):
+        """How often each kind of submission was made, by the audit log."""
+        entries = self.cluster.det_json("audit", "list", "--tail", "1000", "--json")
+        actions = [entry["action"] for entry in entries]
+        return {kind: sum(kind in action for action in actions) for kind in ("UploadExperiment", "CreateFromContext")}
+
+    def files(self, experiment):
+        directory = self.cluster.dir / f"model-def-{experiment}"
+        self.cluster.det("experiment", "download-model-def", experiment, "--output-dir", directory)
+        subprocess.run(["tar", "-xzf", directory / f"experiment_{experiment}_model_def.tgz", "-C", directory], check=True)
+        return {str(path.relative_to(directory)): path.read_text()
+                for path in sorted(directory.rglob("*")) if path.is_file() and path.suffix != ".tgz"}
+
+    def test_only_what_has_changed_of_a_project_is_sent(self):
+        cluster, directory = self.cluster, self.project("changing")
+        before = self.sent()
+        first = cluster.create(directory, CONFIG, "--paused")
+        again = cluster.create(directory, CONFIG, "--paused")
+        self.assertEqual(self.sent()["UploadExperiment"], before["UploadExperiment"] + 1)
+        self.assertEqual(self.files(first), self.files(again))
+        (directory / "code.py").write_text("two\n")
+        (directory / "old.txt").unlink()
+        (directory / "empty").mkdir()
+        changed = cluster.create(directory, CONFIG, "--paused")
+        self.assertEqual(self.sent()["UploadExperiment"], before["UploadExperiment"] + 1)
+        files = self.files(changed)
+        self.assertEqual(sorted(files), ["code.py", "table.csv"])
+        self.assertEqual(files["code.py"], "two\n")
+        diff = cluster.det("experiment", "diff", first, changed)
+        self.assertIn("-one\n+two\n", diff)
+        self.assertIn("Configuration: the same", diff)
+        # Another user's files are not found by their digest.
+        password = cluster.dir / "password"
+        password.write_text("a long enough Password 1")
+        cluster.det("user", "create", "bea", "--password-file", password)
+        cluster.det("rbac", "assign-role", "Editor", "-u", "bea")
+        cluster.det("user", "login", "bea", "--password-file", password)
+        try:
+            shutil.rmtree(cluster.dir / "cache")
+            cluster.create(directory, CONFIG, "--paused")
+        finally:
+            cluster.det("user", "login", "admin", "--password-file", cluster.dir / "master" / "admin-password")
+        self.assertEqual(self.sent()["UploadExperiment"], before["UploadExperiment"] + 2)
+
+    def test_doctor_finds_a_cluster_in_good_health_and_an_agent_that_is_disabled(self):
+        found = {each["what"]: each for each in self.cluster.det_json("doctor", "--json")}
+        for what in ("master", "versions", "login", "database", "storage", "clock", "agents"):
+            self.assertEqual(found[what]["level"], "ok", found[what])
+        self.cluster.det("agent", "disable", "--all")
+        try:
+            found = {each["what"]: each for each in json.loads(self.cluster.det("doctor", "--json", expect=1))}
+        finally:
+            self.cluster.det("agent", "enable", "--all")
+        self.assertEqual(found["agent a1"]["level"], "warn")
+        self.assertEqual(found["slots"]["level"], "fail")
+
+    def test_watch_is_told_of_changes_and_ends_with_the_experiment(self):
+        cluster = self.cluster
+        id = cluster.create(self.project("watched"), CONFIG, "--paused")
+        watch = subprocess.Popen([cluster.bin / "det", "experiment", "watch", str(id)], env=cluster.env,
+                                 stdout=subprocess.PIPE, text=True)
+        self.assertIn("PAUSED", watch.stdout.readline())
+        cluster.det("experiment", "activate", id)
+        rest = watch.communicate(timeout=60)[0]
+        self.assertEqual(watch.returncode, 0, rest)
+        self.assertIn("COMPLETED", rest.splitlines()[-1])
+
+    def test_tasks_bundles_and_completion_know_what_runs(self):
+        cluster = self.cluster
+        id = cluster.create(self.project("running"), CONFIG.replace("echo second", "tail -f /dev/null"))
+        self.addCleanup(cluster.run_det, "experiment", "kill", id)  # it holds the only slot
+        trial = cluster.trial_id(id)
+        tasks = wait_until("the task", lambda: cluster.det_json("task", "list", "--json"))
+        self.assertEqual(tasks[0]["name"], f"Trial {trial}")
+        wait_until("its log", lambda: "first" in cluster.det("task", "logs", tasks[0]["taskId"]))
+        self.assertIn(str(id), cluster.det("completion", "bash", "--", "experiment", "kill", "").split())
+        self.assertIn(str(trial), cluster.det("completion", "bash", "--", "trial", "logs", "").split())
+        self.assertEqual(cluster.det("completion", "bash", "--", "agent", "disable", "a").split(), ["a1"])
+        cluster.det("experiment", "kill", id)
+        cluster.wait_state(id, "CANCELED")
+        cluster.det("trial", "support-bundle", trial, "-o", cluster.dir)
+        listed = subprocess.run(["tar", "-tzf", cluster.dir / f"det-bundle-trial-{trial}.tar.gz"], check=True,
+                                capture_output=True, text=True).stdout
+        for name in ("trial.log", "trial.json", "experiment.json", "workloads.json", "master.json"):
+            self.assertIn(f"det-bundle-trial-{trial}/{name}", listed)
+
+
+if __name__ == "__main__":
+    unittest.main()
