@@ -85,7 +85,8 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
     if (!repeated.empty()) return refuse("the key \"" + repeated + "\" is set twice");
     return value;
   } catch (const Json::exception& error) {
-    return refuse(plain_message(error.what()));
+    // It quotes what it read last, which may end inside a character.
+    return refuse(make_utf8(plain_message(error.what())));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "base/text.h"
 #include "need.h"
 
 using namespace det;
@@ -92,4 +93,13 @@ TEST_CASE("a dotted path sets and finds values", "[json]") {
   for (const char* bad : {"", ".a", "a..b", "a."}) CHECK_FALSE(set_path(root, bad, 1));
   CHECK(set_path(root, "searcher.name.x", 1).error().message ==
         "cannot set \"searcher.name.x\": \"searcher.name\" is a string, not a map");
+}
+
+TEST_CASE("a refusal can be printed though the text breaks off inside a character") {
+  for (const char* text : {"{\"a\": tr\xc3\xa9}", "{\"a\": \"\xc3\xa9\x01\"}", "\xc3\xa9", "[1, n\xe2\x82\xac]"}) {
+    const auto read = parse_json(text);
+    REQUIRE_FALSE(read);
+    CHECK_FALSE(read.error().message.empty());
+    CHECK_FALSE(find_bad_utf8(read.error().message));
+  }
 }
