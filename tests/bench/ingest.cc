@@ -265,7 +265,7 @@ void measure(World& world) {
   bench::figure("ingest_metrics_bare_copy", best(metric_copy), "rows/s", ">=", 0);
   bench::figure("ingest_logs", best(logs), "lines/s", ">=", 0);
   bench::figure("ingest_logs_bare_copy", best(log_copy), "lines/s", ">=", 0);
-  bench::figure("ingest_logs_to_copy", best(log_share), "x", ">=", 0.8);
+  bench::figure("ingest_logs_to_copy", bench::median(log_share), "x", ">=", 0.8);
 }
 
 }  // namespace
