@@ -89,7 +89,6 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   // ---- gRPC's callbacks
-  // --------------------------------------------------------------------------------------------
   void OnReadDone(bool ok) override {
     on_edge([self = self_, ok] { self->read_done(ok); });
   }
@@ -102,7 +101,6 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   // ---- on the edge worker
-  // ------------------------------------------------------------------------------------------
   void preempt() {
     v1::MasterMessage message;
     message.mutable_preempt();
@@ -184,9 +182,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     allocation_ = AllocationId(attach.allocation_id());
     const std::string expected = allocation_token(context_.settings.cluster_secret, allocation_);
     if (!credentials_.allocation_token.empty() && !equal_secret(expected, credentials_.allocation_token)) {
-      return refuse({Code::kUnauthenticated,
-                     "the token is not that of allocation " + make_utf8(allocation_.value),
-                     {}});
+      return refuse(
+          {Code::kUnauthenticated, "the token is not that of allocation " + make_utf8(allocation_.value), {}});
     }
     // The core is asked on a worker: the edge worker must not wait.
     context_.workers.post([self = shared_from_this()] {
@@ -330,10 +327,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (!state || !core::is_terminal(*state) || report.message().size() > kLongestMessage) {
       return refuse({Code::kInvalidArgument, "end: a terminal state, and a message of at most 4096 bytes", {}});
     }
-    to_core(sequence, core::EndTrial{.trial = trial_,
-                                     .run = run_,
-                                     .end = *state,
-                                     .message = make_utf8(report.message())});
+    to_core(sequence,
+            core::EndTrial{.trial = trial_, .run = run_, .end = *state, .message = make_utf8(report.message())});
   }
 
   void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {
@@ -355,8 +350,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
   void take_progress(std::int64_t sequence, const v1::ProgressReport& report) {
     if (!(report.progress() >= 0 && report.progress() <= 1) || report.steps_completed() < 0) {
-      return refuse(
-          {Code::kInvalidArgument, "progress must be within 0 and 1, steps_completed not negative", {}});
+      return refuse({Code::kInvalidArgument, "progress must be within 0 and 1, steps_completed not negative", {}});
     }
     to_core(sequence, core::ReportProgress{.trial = trial_,
                                            .run = run_,
@@ -367,7 +361,16 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   void take_checkpoint(std::int64_t sequence, const v1::CheckpointReport& report, WallTime time) {
     auto input = read_checkpoint_report(report, trial_, run_, time);
     if (!input) return refuse(input.error());
-    to_core(sequence, std::move(*input));
+    checkpoints_.emplace_back(sequence, std::move(*input));
+    pass_on_checkpoint();
+  }
+
+  /// A run that starts from a checkpoint fences the one before: what that reported up to there must be rows by then.
+  void pass_on_checkpoint() {
+    if (checkpoints_.empty() || pending_.empty() || pending_.front().sequence != checkpoints_.front().first) return;
+    auto [sequence, input] = std::move(checkpoints_.front());
+    checkpoints_.pop_front();
+    to_core(sequence, std::move(input));
   }
 
   void to_core(std::int64_t sequence, core::Input input) {
@@ -381,9 +384,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   void report_done(std::int64_t sequence, const Status& status) {
     if (finished_) return;
     if (!status) return refuse(status.error());
-    auto it =
-        std::lower_bound(pending_.begin(), pending_.end(), sequence,
-                         [](const Pending& report, std::int64_t wanted) { return report.sequence < wanted; });
+    auto it = std::lower_bound(pending_.begin(), pending_.end(), sequence,
+                               [](const Pending& report, std::int64_t wanted) { return report.sequence < wanted; });
     if (it != pending_.end() && it->sequence == sequence) it->durable = true;
     std::int64_t acknowledged = 0;
     while (!pending_.empty() && pending_.front().durable) {
@@ -392,6 +394,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     }
     if (acknowledged == 0) return;
     acknowledge(acknowledged);
+    pass_on_checkpoint();
     if (attached_ && !reading_) read_next();
   }
 
@@ -407,8 +410,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void publish(loop::Change::Kind kind) {
-    context_.hub.publish(
-        {.kind = kind, .experiment = experiment_, .trial = trial_, .task = task_, .name = "training"});
+    context_.hub.publish({.kind = kind, .experiment = experiment_, .trial = trial_, .task = task_, .name = "training"});
   }
 
   void refuse(const Error& error) {
@@ -450,6 +452,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   std::string metric_, time_;  ///< the searcher's
   std::int64_t last_sequence_ = 0;
   std::deque<Pending> pending_;
+  std::deque<std::pair<std::int64_t, core::ReportCheckpoint>> checkpoints_;  ///< what is before them is not durable yet
   std::vector<db::MetricRow> rows_;
   std::vector<std::int64_t> row_sequences_;
   bool rows_in_flight_ = false;

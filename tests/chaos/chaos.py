@@ -13,14 +13,19 @@ import signal
 import sys
 import time
 import traceback
+import urllib.error
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from checks import Books, leftovers  # noqa: E402
+from checks import STALE, Books, leftovers  # noqa: E402
 from cluster import Cluster, processes, wait_until  # noqa: E402
 
 AGENTS = {"a1": 2, "a2": 2, "a3": 1}
 FINISH = 120  # seconds from the last fault to the end of everything
+# An agent that is silent for LEASE, its grace and the margin is given up: a frozen machine may sleep through that.
+LEASE = 6
+TIMERS = ["--heartbeat", "1s", "--agent-lease", f"{LEASE}s", "--agent-kill-grace", "2s", "--agent-margin", "1s"]
 
 
 def config(cluster, ledger, searcher, steps, slots=1, litter=False):
@@ -43,6 +48,8 @@ class Chaos:
         self.ledger = cluster.dir / "ledger"
         self.ledger.mkdir()
         self.whole, self.experiments, self.history = {}, [], []
+        self.storage, self.damaged = cluster.dir / "checkpoints", set()
+        self.refused, self.accepted = 0, []  # calls of stale runs
 
     # ---- the work ----
     def submit(self):
@@ -98,6 +105,78 @@ class Chaos:
         if found := self.pids("chaos_program"):
             self.freeze(self.dice.choice(found))
 
+    def freeze_machine(self):
+        """An agent with all that runs on it, for longer than the lease: its trials run elsewhere when it wakes, and what it
+        then says of them is stale."""
+        name = self.dice.choice(sorted(AGENTS))
+        mark = f"DET_AGENT_ID={name}\0"
+        own = f"DET_MASTER=127.0.0.1:{self.cluster.port}\0"
+        frozen = [pid for pid, (_, env) in processes().items() if mark in env and own in env]
+        frozen += [pid for pid, (comm, _) in processes().items()
+                   if comm == "det-supervisor" and str(self.cluster.dir / f"agent-{name}") in command_line(pid)]
+        frozen.append(self.cluster.agents[name].pid)
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in frozen:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
+            if number == signal.SIGSTOP:
+                self.wait_beside(self.dice.uniform(LEASE + 4, LEASE + 7))
+
+    def wait_beside(self, seconds):
+        """The rest of the machine room is looked after meanwhile."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            select.select([], [], [], 1)
+            if self.cluster.master.poll() is not None:
+                self.cluster.start_master()
+
+    def damage_checkpoint(self):
+        """The newest files of some trial, then the trial, so that they are wanted."""
+        made = sorted(self.storage.glob("*/step"), key=lambda path: path.stat().st_mtime)
+        if not made:
+            return
+        path = self.dice.choice(made[-3:])
+        if self.dice.random() < 0.5:
+            path.write_text("damaged")
+        else:
+            path.unlink()
+        self.damaged.add(path.parent.name)
+        self.kill_trial()
+
+    def replay(self):
+        """Every run that another has replaced says once more what it never said: nothing of it may be taken."""
+        runs = {}
+        for path in self.ledger.glob("token-*"):
+            _, trial, run = path.name.split("-")
+            runs.setdefault(int(trial), {})[int(run)] = path.read_text().split()
+        for trial, of_one in runs.items():
+            for run in sorted(of_one)[:-1]:
+                if len(of_one[run]) >= 2:
+                    self.replay_run(trial, run, *of_one[run][:2])
+
+    def replay_run(self, trial, run, allocation, token):
+        steps = 1_000_000 + run
+        metrics = {"trialId": trial, "trialRunId": run, "stepsCompleted": steps, "metrics": {"avgMetrics": {"loss": STALE}}}
+        bodies = [(f"/trials/{trial}/metrics", {"group": group, "metrics": metrics}) for group in ("training", "validation")]
+        bodies += [(f"/trials/{trial}/progress", {"progress": 0.99, "isRaw": False}),
+                   ("/checkpoints", {"uuid": f"57a1e000-0000-4000-8000-{trial:06}{run:06}", "allocationId": allocation,
+                                     "resources": {"step": "1"}, "metadata": {"steps_completed": steps},
+                                     "state": "STATE_COMPLETED"}),
+                   (f"/allocations/{allocation}/signals/ack_preemption", {})]
+        for path, body in bodies:
+            request = urllib.request.Request(self.cluster.url + "/api/v1" + path, method="POST", data=json.dumps(body).encode(),
+                                             headers={"Grpc-Metadata-x-allocation-token": "Bearer " + token,
+                                                      "Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    self.accepted.append(f"a stale run's {path} was answered {answer.status}")
+            except urllib.error.HTTPError:
+                self.refused += 1
+            except OSError:
+                return  # the master is away
+
     def kill_supervisor(self):
         if found := [pid for pid, (name, _) in processes().items()
                      if name == "det-supervisor" and str(self.cluster.dir) in command_line(pid)]:
@@ -135,7 +214,8 @@ class Chaos:
             pass
 
     FAULTS = [kill_master, kill_master, end_master, freeze_master, kill_agent, kill_agent, freeze_agent, kill_trial, kill_trial,
-              freeze_trial, kill_supervisor, kill_postgres, kill_connection, pause]
+              freeze_trial, kill_supervisor, kill_postgres, kill_connection, pause, freeze_machine,
+              damage_checkpoint]
 
     def repair(self):
         """What an init system does: starts again what has ended."""
@@ -157,6 +237,7 @@ class Chaos:
             fault = self.dice.choice(self.FAULTS)
             self.history.append(f"{time.monotonic() - begin:.1f} s {fault.__name__}")
             fault(self)
+            self.replay()
             if self.dice.random() < 0.8:  # else it stays away until the next one
                 self.repair()
         end = time.monotonic()
@@ -179,11 +260,14 @@ class Chaos:
             return all(state in ("COMPLETED", "ERROR", "CANCELED") for state in states.values())
         wait_until("every experiment to end", over, max(1, FINISH - (time.monotonic() - since)))
         wait_until("processes to be gone", lambda: not leftovers(self.cluster), 10)
+        for _ in range(20):
+            self.replay()
 
     def problems(self):
         books = Books(self.cluster, self.ledger)
         found = (books.lost() + books.doubled_or_missing(self.whole) + books.searches() + books.overlaps() +
-                 books.checkpoints_without_files(self.cluster.dir / "checkpoints") + books.unfinished())
+                 books.checkpoints_without_files(self.storage, self.damaged) + books.unfinished() + books.stale() +
+                 self.accepted)
         if len(books.acknowledged) < sum(self.whole.values()):
             found.append(f"only {len(books.acknowledged)} reports were acknowledged")
         return books, found
@@ -221,19 +305,23 @@ def sees_faults(chaos, books):
     if len(books.lost()) != 1:
         missed.append("a lost checkpoint")
     books.stored["no-such-uuid"] = (1, "COMPLETED", 1)
-    if not books.checkpoints_without_files(chaos.cluster.dir / "checkpoints"):
+    if not books.checkpoints_without_files(chaos.storage, chaos.damaged):
         missed.append("a checkpoint without files")
+    books.rows[(*key[:3], 1_000_001)] = (STALE, True)
+    if not books.stale():
+        missed.append("a stale run's report")
     return [f"the checks do not see {what}" for what in missed]
 
 
 def one(build, seed, faults):
     """The problems of a seed."""
-    with Cluster(build) as cluster:
+    with Cluster(build, TIMERS) as cluster:
         chaos = Chaos(cluster, seed)
         try:
             seconds = chaos.run(faults)
             books, found = chaos.problems()
-            print(f"seed {seed}: {len(books.acknowledged)} reports acknowledged, over {seconds:.1f} s after the last fault",
+            print(f"seed {seed}: {len(books.acknowledged)} reports acknowledged, {chaos.refused} of stale runs refused, "
+                  f"{len(books.damaged())} of {len(chaos.damaged)} damaged checkpoints met, over {seconds:.1f} s after the last fault",
                   flush=True)
             found += sees_faults(chaos, books) if not found else []
             if found:

@@ -8,6 +8,8 @@ import subprocess
 
 from cluster import processes
 
+STALE = -77.0  # the loss that only stale runs report
+
 
 def query(cluster, sql):
     """Rows as lists of text."""
@@ -95,10 +97,21 @@ class Books:
         path = self.folder / "overlaps"
         return path.read_text().splitlines() if path.exists() else []
 
+    # P5
+    def stale(self):
+        """What runs reported that others had replaced, archived or not."""
+        return ([f"a stale run's report was stored: {key}" for key, (loss, _) in self.rows.items() if loss == STALE] +
+                [f"a stale run's checkpoint was stored: {uuid}" for uuid in self.stored if uuid.startswith("57a1e000")])
+
     # P7
-    def checkpoints_without_files(self, storage):
+    def checkpoints_without_files(self, storage, damaged):
+        """`damaged`: those whose files the chaos has spoiled; that nobody has met one is no fault."""
         return [f"checkpoint {uuid} is COMPLETED without its files" for uuid, (_, state, _) in self.stored.items()
-                if state == "COMPLETED" and not (pathlib.Path(storage) / uuid / "step").exists()]
+                if state == "COMPLETED" and uuid not in damaged and not (pathlib.Path(storage) / uuid / "step").exists()]
+
+    def damaged(self):
+        """Found to be so by a run that wanted to start from them."""
+        return [uuid for uuid, (_, state, _) in self.stored.items() if state == "ERROR"]
 
     # P9
     def unfinished(self):

@@ -2,7 +2,7 @@
 // no part of the product reads; and while it lives it holds a lock for each slot that it was given.
 //
 // In hparams.ledger: ledger-TRIAL-RUN-PID, lines "metric TRIAL RUN GROUP STEP LOSS" and "checkpoint TRIAL UUID STEP";
-// overlaps, a line for each slot that was not free.
+// overlaps, a line for each slot that was not free; token-TRIAL-RUN, "ALLOCATION TOKEN".
 #include <det/core.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +12,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -76,6 +77,10 @@ int main() {
   const int milliseconds = info.hparams.at("milliseconds").get<int>();
   take_slots(info, folder);
   if (info.hparams.value("litter", false)) leave_somebody_behind();
+
+  // For who plays the same run once more when it is over.
+  File(folder + "/token-" + std::to_string(info.trial_id) + "-" + std::to_string(info.run))
+      .append(info.allocation_id + " " + std::getenv("DET_SESSION_TOKEN") + "\n");
 
   const std::string who = std::to_string(info.trial_id) + " ", run = std::to_string(info.run) + " ";
   File ledger(folder + "/ledger-" + std::to_string(info.trial_id) + "-" + std::to_string(info.run) + "-" +

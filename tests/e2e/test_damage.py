@@ -1,0 +1,71 @@
+"""Owns damaged checkpoints under real training: what was trained beyond the last sound one has not happened."""
+import json
+import os
+import pathlib
+import unittest
+import urllib.request
+
+from cluster import Cluster, wait_until
+from test_main_job import tiny
+
+BUILD = os.environ["DET_E2E_BUILD"]
+FIXTURE = pathlib.Path(__file__).resolve().parent / "fixtures" / "tiny"
+BATCHES = 30000
+
+
+def flip(directory):
+    path = directory / "state_dict.pth"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    path.write_bytes(content)
+
+
+class Damage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.start_agent()
+        cls.storage = cls.cluster.dir / "checkpoints"
+        cls.storage.mkdir()
+        status, text = cls.cluster.post("/api/v1/auth/login", {"username": "admin", "password": cls.cluster.password()})
+        assert status == 200, text
+        cls.token = json.loads(text)["token"]
+
+    def create(self):
+        storage = f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}, save_trial_latest: 9}}\n"
+        return self.cluster.create(FIXTURE, tiny(BATCHES, checkpoint_every=100, validate_every=500, storage=storage,
+                                                 max_restarts=0))
+
+    def checkpoints(self, experiment):
+        """[(steps, uuid, state)], the newest first."""
+        request = urllib.request.Request(f"{self.cluster.url}/api/v1/experiments/{experiment}/checkpoints",
+                                         headers={"Authorization": "Bearer " + self.token})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            listed = json.loads(answer.read())["checkpoints"]
+        return sorted(((c["metadata"]["steps_completed"], c["uuid"], c["state"].removeprefix("STATE_")) for c in listed
+                       if c["state"] != "STATE_DELETED"), reverse=True)
+
+    def pause_behind(self, experiment, trial, steps):
+        wait_until(f"a checkpoint behind step {steps}", lambda: (self.checkpoints(experiment) or [(0,)])[0][0] > steps, 300)
+        self.cluster.det("experiment", "pause", experiment)
+        wait_until("the trial to leave", lambda: not self.cluster.task_processes(trial))
+        wait_until("its place", lambda: self.cluster.experiment(experiment)["state"] == "STATE_PAUSED")
+        return self.checkpoints(experiment)
+
+    def test_without_any_sound_checkpoint_training_begins_again(self):
+        cluster, id = self.cluster, self.create()
+        trial = cluster.trial_id(id)
+        for _, uuid, _ in self.pause_behind(id, trial, 300):
+            flip(self.storage / uuid)
+        cluster.det("experiment", "activate", id)
+        wait_until("a new beginning", lambda: "starting from the beginning" in cluster.logs(trial))
+        cluster.wait_state(id, "COMPLETED", timeout=300)
+        shown = [batches for batches, _ in cluster.metrics(trial, "training")]
+        self.assertEqual(shown, sorted(set(shown)))
+        self.assertEqual((shown[0], shown[-1]), (50, BATCHES))
+
+
+if __name__ == "__main__":
+    unittest.main()
