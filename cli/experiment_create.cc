@@ -106,7 +106,7 @@ Result<int> create(Session& session, const Flags& flags) {
   v1::CreateExperimentResponse response;
   client->set_patience(kUploadPatience);
   TRY(client->retry([&] { return upload(*client, first, context.bytes, response); }));
-  for (const std::string& warning : response.warnings())
+  for (const std::string& warning : response.config_warnings())
     std::cerr << "warning: " << printable(warning) << '\n';
   const int id = response.experiment().id();
   std::cout << "Created experiment " << id << std::endl;

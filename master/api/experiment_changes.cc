@@ -11,6 +11,7 @@
 #include "master/api/experiment.h"
 #include "master/api/trial.h"
 #include "master/db/experiment_changes.h"
+#include "master/db/registry.h"
 
 namespace det::api {
 namespace {
@@ -115,8 +116,11 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   TRY_ASSIGN(const db::ExperimentPatch words, patch_of(patch));
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   if (patch.has_resources()) {
-    return fail(Code::kUnimplemented,
-                "resources: an experiment's place in the queue changes by the job queue (`det job update`)");
+    core::UpdateJob place{.experiment = id};
+    if (patch.resources().has_priority()) place.priority = patch.resources().priority().value();
+    if (patch.resources().has_weight()) place.weight = patch.resources().weight().value();
+    if (patch.resources().has_max_slots()) place.max_slots = patch.resources().max_slots().value();
+    TRY(context_.loop.ask(std::move(place)));
   }
   if (patch.has_checkpoint_storage()) {
     TRY_ASSIGN(const std::string after, with_gc_policy(row.config, patch.checkpoint_storage()));
@@ -166,6 +170,8 @@ Status ExperimentService::remove(ExperimentId id) const {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
                                                std::string(core::state_name(row.state)) + "; cancel or kill it first");
   }
+  TRY_ASSIGN(const auto registered, db::registered(context_.pool, id));
+  TRY(db::check_unregistered(registered));
   // From here on nobody can take it up again.
   TRY(context_.loop.ask(core::BarExperiment{.experiment = id}));
   TRY_ASSIGN(const auto checkpoints, db::list_checkpoints(context_.pool, {.experiment = id}));

@@ -146,33 +146,52 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Job>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) { *list = jobs_in_order(core); });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  if (!caller.grants.visible()) return std::move(*list);
-  std::vector<std::string> ids;
-  for (const v1::Job& job : *list) ids.push_back(job.entity_id());
-  TRY_ASSIGN(const auto workspaces, db::workspaces_of(context_.pool, db::Placed::kExperiment, ids));
+  std::vector<std::int64_t> ids;
+  for (const v1::Job& job : *list) ids.push_back(std::stoll(job.entity_id()));
+  TRY_ASSIGN(const auto places, db::experiment_places(context_.pool, ids));
   std::vector<v1::Job> seen_jobs;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer) seen_jobs.push_back(std::move((*list)[i]));
+    const auto place = places.find(ExperimentId(ids[i]));
+    if (place == places.end() || caller.grants.in(place->second.workspace) < db::Role::kViewer) continue;
+    v1::Job& job = seen_jobs.emplace_back(std::move((*list)[i]));
+    job.set_username(place->second.username);
+    job.set_workspace_id(static_cast<int>(place->second.workspace));
   }
   return seen_jobs;
+}
+
+Result<db::Page<v1::Job>> JobService::page(const Caller& caller, const v1::GetJobsRequest& request,
+                                           v1::Pagination* pagination) const {
+  TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
+  std::erase_if(all, [&](const v1::Job& job) {
+    const auto& states = request.states();
+    const bool state = states.empty() || std::find(states.begin(), states.end(), job.summary().state()) != states.end();
+    return !state || (!request.resource_pool().empty() && job.resource_pool() != request.resource_pool());
+  });
+  if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
+  const db::Window window = to_window(request.offset(), request.limit(), v1::ORDER_BY_ASC, -1);
+  const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
+  db::Page<v1::Job> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
+  page.rows.assign(std::make_move_iterator(all.begin() + span.first),
+                   std::make_move_iterator(all.begin() + span.first + span.count));
+  to_pagination(page, window, pagination);
+  return page;
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
                                               v1::GetJobsResponse* response) {
   return unary(context_, call, request, "/det.v1.JobService/GetJobs", [this, request, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
-    if (!request->resource_pool().empty()) {
-      std::erase_if(all, [&](const v1::Job& job) { return job.resource_pool() != request->resource_pool(); });
-    }
-    if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
-    const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
-    const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
-    db::Page<v1::Job> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
-    for (std::int64_t i = span.first; i < span.first + span.count; ++i) {
-      page.rows.push_back(all[static_cast<std::size_t>(i)]);
-      *response->add_jobs() = std::move(all[static_cast<std::size_t>(i)]);
-    }
-    to_pagination(page, window, response->mutable_pagination());
+    TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
+    for (v1::Job& job : found.rows) *response->add_jobs() = std::move(job);
+    return {};
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::GetJobsV2(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
+                                                v1::GetJobsV2Response* response) {
+  return unary(context_, call, request, "/det.v1.JobService/GetJobsV2", [this, request, response](const Caller& caller) -> Status {
+    TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
+    for (v1::Job& job : found.rows) *response->add_jobs()->mutable_full() = std::move(job);
     return {};
   });
 }

@@ -6,30 +6,28 @@
 
 #include <algorithm>
 
+#include "det/v1/task.pb.h"
 #include "master/api/convert.h"
 #include "master/db/queries_trial.h"
 
 namespace det::api {
 namespace {
 
-constexpr const char* kMethod = "/det.v1.LogService/TrialLogs";
 constexpr std::int64_t kPage = 1000;
 constexpr std::int64_t kLongestTail = 10'000;
 
 class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
  public:
-  Reader(const Context& context, grpc::CallbackServerContext* call, const v1::TrialLogsRequest& request)
+  Reader(const Context& context, grpc::CallbackServerContext* call, LogReading reading)
       : context_(context),
         call_(call),
         credentials_(read_credentials(*call)),
-        request_(request),
-        left_(request.limit()) {}
+        reading_(std::move(reading)),
+        filter_(reading_.filter),
+        left_(reading_.limit) {}
 
   void start() {
     self_ = shared_from_this();
-    filter_ = log_filter(request_);
-    filter_.descending = request_.order_by() == v1::ORDER_BY_DESC;
-    filter_.after_id = request_.after_id();
     on_worker([self = self_] { self->open(); });
   }
 
@@ -64,9 +62,12 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   // -------------------------------------------------------------------------------------------------
 
   void open() {
-    auto caller = authorize(kMethod, credentials_, context_.pool, &request_);
+    auto caller = authorize(reading_.method, credentials_, context_.pool, reading_.request.get());
     if (!caller) return finish_later(caller.error());
-    auto trial = db::get_trial(context_.pool, TrialId(request_.trial_id()));
+    const auto id = reading_.trial(context_.pool);
+    if (!id) return finish_later(id.error());
+    trial_ = *id;
+    auto trial = db::get_trial(context_.pool, trial_);
     if (!trial) return finish_later(trial.error());
     filter_.task = trial->trial.task;
     // Tells the gateway that an answer has begun, though its first line may be long in coming.
@@ -74,12 +75,12 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     StartSendInitialMetadata();
     // Long reads are watched like the followed ones: who may read now may be put out before the end.
     watched_ =
-        context_.streams->open(kMethod, credentials_, std::make_shared<const v1::TrialLogsRequest>(request_),
+        context_.streams->open(reading_.method, credentials_, reading_.request,
                                [weak = weak_from_this()](const Error& error) {
                                  if (auto self = weak.lock())
                                    self->on_edge([self, error] { self->cut(error); });
                                });
-    if (request_.follow()) {
+    if (reading_.follow) {
       // Told of changes before the first read: nothing falls between. The listener owns us until it is taken
       // back.
       subscription_ = context_.hub.subscribe(
@@ -93,8 +94,8 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   void read() {
     // The end is looked at before the lines: lines written before the trial ended are then all seen.
     bool ended = false;
-    if (request_.follow()) {
-      auto trial = db::get_trial(context_.pool, TrialId(request_.trial_id()));
+    if (reading_.follow) {
+      auto trial = db::get_trial(context_.pool, trial_);
       if (!trial) return finish_later(trial.error());
       ended = core::is_terminal(trial->trial.state);
     }
@@ -142,13 +143,13 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     if (cancelled_) return finish(grpc::Status::CANCELLED);
     if (cut_) return finish(*cut_);
     if (rows.empty()) {
-      if (!request_.follow() || ended) return finish(grpc::Status::OK);
+      if (!reading_.follow || ended) return finish(grpc::Status::OK);
       state_ = State::kWaiting;
       if (news_) read_again();
       return;
     }
     newest_ = std::max(newest_, std::max(rows.front().id, rows.back().id));
-    if (filter_.descending && request_.follow()) {
+    if (filter_.descending && reading_.follow) {
       // A followed log goes forward: its tail too.
       std::reverse(rows.begin(), rows.end());
     }
@@ -164,12 +165,12 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     filter_.after_id = newest_;
     if (left_ > 0) {
       left_ -= static_cast<std::int64_t>(rows_.size());
-      if (left_ <= 0 && !request_.follow()) return finish(grpc::Status::OK);
+      if (left_ <= 0 && !reading_.follow) return finish(grpc::Status::OK);
       if (left_ <= 0) left_ = 0;
     }
     if (filter_.descending) {
       // One page is all that a tail gives; whoever follows goes on forward from it.
-      if (!request_.follow()) return finish(grpc::Status::OK);
+      if (!reading_.follow) return finish(grpc::Status::OK);
       filter_.descending = false;
       left_ = 0;
     }
@@ -187,14 +188,15 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
   void write_row() {
     entry_.Clear();
-    to_proto(rows_[next_row_], TrialId(request_.trial_id()), &entry_);
+    to_proto(rows_[next_row_], trial_, &entry_);
     StartWrite(&entry_);
   }
 
   const Context& context_;
   grpc::CallbackServerContext* const call_;
   const Credentials credentials_;
-  const v1::TrialLogsRequest request_;
+  const LogReading reading_;
+  TrialId trial_;
   db::LogFilter filter_;
   std::int64_t left_;  ///< lines still wanted; 0: no limit
   std::int64_t newest_ = 0;
@@ -211,8 +213,10 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
 }  // namespace
 
-db::LogFilter log_filter(const v1::TrialLogsRequest& request) {
+template <typename Request>
+db::LogFilter log_filter(const Request& request) {
   db::LogFilter filter;
+  filter.descending = request.order_by() == v1::ORDER_BY_DESC;
   filter.allocations.assign(request.allocation_ids().begin(), request.allocation_ids().end());
   filter.agents.assign(request.agent_ids().begin(), request.agent_ids().end());
   filter.ranks.assign(request.rank_ids().begin(), request.rank_ids().end());
@@ -229,11 +233,26 @@ db::LogFilter log_filter(const v1::TrialLogsRequest& request) {
   return filter;
 }
 
-grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
-                                                              const v1::TrialLogsRequest* request) {
-  auto reader = std::make_shared<Reader>(context_, call, *request);
+template db::LogFilter log_filter(const v1::TrialLogsRequest& request);
+template db::LogFilter log_filter(const v1::TaskLogsRequest& request);
+
+grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::CallbackServerContext* call,
+                                                 LogReading reading) {
+  auto reader = std::make_shared<Reader>(context, call, std::move(reading));
   reader->start();
   return reader.get();
+}
+
+grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
+                                                              const v1::TrialLogsRequest* request) {
+  LogReading reading{.method = "/det.v1.LogService/TrialLogs",
+                     .request = std::make_shared<const v1::TrialLogsRequest>(*request),
+                     .trial = [id = TrialId(request->trial_id())](db::Pool&) -> Result<TrialId> { return id; },
+                     .filter = log_filter(*request),
+                     .limit = request->limit(),
+                     .follow = request->follow()};
+  reading.filter.after_id = request->after_id();
+  return read_log(context_, call, std::move(reading));
 }
 
 }  // namespace det::api

@@ -12,11 +12,13 @@
 #include "master/api/auth.h"
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
+#include "master/api/detached.h"
 #include "master/api/experiment.h"
 #include "master/api/explanation.h"
 #include "master/api/harness_session.h"
 #include "master/api/job.h"
 #include "master/api/log.h"
+#include "master/api/model.h"
 #include "master/api/policy.h"
 #include "master/api/project.h"
 #include "master/api/role.h"
@@ -80,6 +82,8 @@ struct Server::Parts {
         projects(c),
         tasks(c),
         runs(c),
+        models(c),
+        detached(c),
         harness(c),
         agent(c) {}
 
@@ -104,6 +108,8 @@ struct Server::Parts {
   ProjectService projects;
   TaskService tasks;
   RunService runs;
+  ModelService models;
+  DetachedService detached;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -133,6 +139,8 @@ struct Server::Parts {
     builder.RegisterService(&projects);
     builder.RegisterService(&tasks);
     builder.RegisterService(&runs);
+    builder.RegisterService(&models);
+    builder.RegisterService(&detached);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }

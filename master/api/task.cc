@@ -16,7 +16,95 @@ namespace {
 constexpr int kMostLines = 1000;
 constexpr std::size_t kLongestLine = 64 << 10;
 
+v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state) {
+  if (!state) return v1::TaskAllocation::STATE_UNSPECIFIED;
+  switch (*state) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      return v1::TaskAllocation::STATE_PULLING;
+    case core::AllocationState::kStarting:
+      return v1::TaskAllocation::STATE_STARTING;
+    case core::AllocationState::kRunning:
+      return v1::TaskAllocation::STATE_RUNNING;
+    case core::AllocationState::kTerminating:
+      return v1::TaskAllocation::STATE_TERMINATING;
+    case core::AllocationState::kTerminated:
+      break;
+  }
+  return v1::TaskAllocation::STATE_TERMINATED;
+}
+
+v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation& allocation) {
+  const core::Trial& trial = core.trials().at(allocation.trial);
+  const core::Experiment& experiment = core.experiments().at(trial.experiment);
+  v1::AllocationSummary out;
+  out.set_task_id(trial.task.value);
+  out.set_allocation_id(allocation.id.value);
+  out.set_name("Trial " + std::to_string(trial.id.value) + " (Experiment " + std::to_string(experiment.id.value) + ")");
+  to_proto(allocation.started, out.mutable_registered_time());
+  out.set_resource_pool(allocation.pool);
+  out.set_slots_needed(allocation.slot_count());
+  out.set_scheduler_type("priority");
+  out.set_priority(experiment.queue.priority);
+  for (std::size_t i = 0; i < allocation.parts.size(); ++i) {
+    const core::AllocationPart& part = allocation.parts[i];
+    v1::ResourcesSummary* resources = out.add_resources();
+    resources->set_resources_id(allocation.id.value + "." + std::to_string(i));
+    resources->set_resources_type("docker-container");
+    resources->set_allocation_id(allocation.id.value);
+    resources->set_container_id(allocation.id.value);
+    auto& devices = (*resources->mutable_agent_devices())[part.agent.value];
+    for (const int slot : part.slots) devices.add_devices()->set_id(slot);
+  }
+  return out;
+}
+
 }  // namespace
+
+void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocation* out) {
+  out->set_task_id(task.value);
+  out->set_allocation_id(row.id.value);
+  out->set_state(task_state(core::parse_allocation_state(row.state)));
+  out->set_is_ready(out->state() == v1::TaskAllocation::STATE_RUNNING);
+  int slots = 0;
+  for (const core::AllocationPart& part : row.parts) slots += static_cast<int>(part.slots.size());
+  out->set_slots(slots);
+  out->set_exit_reason(row.exit_message.value_or(""));
+  if (row.exit_code) out->set_status_code(static_cast<int>(*row.exit_code));
+  to_proto(row.started, out->mutable_start_time());
+  if (row.ended) to_proto(*row.ended, out->mutable_end_time());
+}
+
+grpc::ServerUnaryReactor* TaskService::GetTasks(grpc::CallbackServerContext* call, const v1::GetTasksRequest* request,
+                                                v1::GetTasksResponse* response) {
+  auto body = [this, response](const Caller& caller) -> Status {
+    auto live = std::make_shared<std::vector<std::pair<std::string, v1::AllocationSummary>>>();
+    const bool seen = context_.loop.inspect([live](const core::Core& core) {
+      for (const auto& [id, allocation] : core.allocations())
+        if (allocation.state != core::AllocationState::kTerminated)
+          live->emplace_back(std::to_string(allocation.trial.value), summary_of(core, allocation));
+    });
+    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+    std::vector<std::string> trials;
+    for (const auto& [trial, summary] : *live) trials.push_back(trial);
+    TRY_ASSIGN(const auto workspaces, db::workspaces_of(context_.pool, db::Placed::kTrial, trials));
+    for (std::size_t i = 0; i < live->size(); ++i) {
+      v1::AllocationSummary& summary = (*live)[i].second;
+      if (workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer)
+        (*response->mutable_allocation_id_to_summary())[summary.allocation_id()] = std::move(summary);
+    }
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.TaskService/GetTasks", body);
+}
+
+grpc::ServerUnaryReactor* TaskService::GetActiveTasksCount(grpc::CallbackServerContext* call,
+                                                           const v1::GetActiveTasksCountRequest* request,
+                                                           v1::GetActiveTasksCountResponse*) {
+  // Trials are not counted, and there are no others.
+  return unary(context_, call, request, "/det.v1.TaskService/GetActiveTasksCount",
+               [](const Caller&) -> Status { return {}; });
+}
 
 grpc::ServerUnaryReactor* TaskService::GetTask(grpc::CallbackServerContext* call, const v1::GetTaskRequest* request,
                                                v1::GetTaskResponse* response) {
@@ -30,18 +118,7 @@ grpc::ServerUnaryReactor* TaskService::GetTask(grpc::CallbackServerContext* call
     task->set_task_type(v1::TASK_TYPE_TRIAL);
     to_proto(trial.trial.started, task->mutable_start_time());
     if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
-    for (const db::AllocationRow& row : allocations) {
-      v1::TaskAllocation* out = task->add_allocations();
-      out->set_task_id(id.value);
-      out->set_allocation_id(row.id.value);
-      out->set_state(row.ended ? v1::STATE_COMPLETED : v1::STATE_RUNNING);
-      int slots = 0;
-      for (const core::AllocationPart& part : row.parts) slots += static_cast<int>(part.slots.size());
-      out->set_slots(slots);
-      out->set_exit_reason(row.exit_message.value_or(""));
-      to_proto(row.started, out->mutable_start_time());
-      if (row.ended) to_proto(*row.ended, out->mutable_end_time());
-    }
+    for (const db::AllocationRow& row : allocations) to_proto(row, id, task->add_allocations());
     return {};
   };
   return unary(context_, call, request, "/det.v1.TaskService/GetTask", body);
@@ -72,11 +149,14 @@ Status TaskService::append(const Caller& caller, const v1::PostTaskLogsRequest& 
   std::map<std::string, std::vector<db::SentLine>> by_task;
   std::map<std::string, Reporter> reporters;
   for (const v1::TaskLog& line : request.logs()) {
-    auto known = reporters.find(line.allocation_id());
+    const std::string& key = line.allocation_id().empty() ? line.task_id() : line.allocation_id();
+    auto known = reporters.find(key);
     if (known == reporters.end()) {
-      TRY_ASSIGN(Reporter reporter,
-                 find_reporter(context_, caller, {.allocation = AllocationId(line.allocation_id())}));
-      known = reporters.emplace(line.allocation_id(), std::move(reporter)).first;
+      Named named;
+      if (line.allocation_id().empty()) named.task = TaskId(line.task_id());
+      if (!line.allocation_id().empty()) named.allocation = AllocationId(line.allocation_id());
+      TRY_ASSIGN(Reporter reporter, find_reporter(context_, caller, named));
+      known = reporters.emplace(key, std::move(reporter)).first;
     }
     const Reporter& reporter = known->second;
     if (line.task_id() != reporter.task.value)

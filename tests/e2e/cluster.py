@@ -204,7 +204,7 @@ class Cluster:
     def task_processes(self, trial):
         """Processes that belong to a trial, by the variable every process of an allocation inherits."""
         return [pid for pid, (_, env) in processes().items() if f"DET_TRIAL_ID={trial}\0" in env
-                and f"DET_MASTER=127.0.0.1:{self.port}\0" in env]
+                and f"DET_MASTER=http://127.0.0.1:{self.port}\0" in env]
 
     def log_tail(self, name, lines=30):
         path = self.dir / name
@@ -224,7 +224,7 @@ class Cluster:
                 self.kill_master()
         marker = str(self.dir)
         for pid, (_, env) in processes().items():
-            if pid != os.getpid() and f"DET_MASTER=127.0.0.1:{self.port}\0" in env:
+            if pid != os.getpid() and f"DET_MASTER=http://127.0.0.1:{self.port}\0" in env:
                 os.kill(pid, signal.SIGKILL)
         subprocess.run(["pkill", "-KILL", "-f", marker], check=False)
         if keep:
