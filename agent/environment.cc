@@ -63,6 +63,10 @@ void add_trial(const v1::StartAllocation& order, std::map<std::string, std::stri
 
 }  // namespace
 
+std::string web_address(const std::string& master) {
+  return master.find("://") == std::string::npos ? "http://" + master : master;
+}
+
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
                                           std::vector<std::string>& refused) {
   std::map<std::string, std::string> variables;
@@ -89,7 +93,7 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
 
   Json slots = Json::array();
   for (const int slot : order.slots()) slots.push_back(slot);
-  variables["DET_MASTER"] = around.master;
+  variables["DET_MASTER"] = web_address(around.master);
   if (!around.master_cert.empty()) variables["DET_MASTER_CERT_FILE"] = around.master_cert;
   if (!around.master_cert_name.empty()) variables["DET_MASTER_CERT_NAME"] = around.master_cert_name;
   variables["DET_CLUSTER_ID"] = around.cluster_id;
@@ -98,7 +102,9 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_TASK_ID"] = order.task_id();
   variables["DET_TASK_TYPE"] = order.trial_id() == 0 ? "COMMAND" : "TRIAL";
   variables["DET_ALLOCATION_ID"] = order.allocation_id();
-  variables["DET_RESOURCES_ID"] = order.allocation_id();
+  variables["DET_RESOURCES_ID"] = order.allocation_id() + "." + std::to_string(order.part());
+  variables["DET_RESOURCES_TYPE"] = "docker-container";  // of upstream's kinds the one that asks the master for its rendezvous
+  variables["DET_USER"] = "trial-" + std::to_string(order.trial_id());  // there is no user's token in a task
   variables["DET_CONTAINER_ID"] = order.allocation_id();
   variables["DET_SESSION_TOKEN"] = order.token();
   if (order.trial_id() != 0) add_trial(order, variables);

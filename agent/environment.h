@@ -21,6 +21,9 @@ struct Surroundings {
   std::string master_cert = "", master_cert_name = "";  ///< what processes believe the master by; "": nothing to say
 };
 
+/// "http://HOST:PORT", as upstream's harness wants its master.
+std::string web_address(const std::string& master);
+
 /// The agent's own variables less its DET_ ones, then threads and devices of the slots, then the user's, then
 /// DET_*. `refused` receives the names of user variables that are no names or are reserved (DET_*).
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,

@@ -4,6 +4,7 @@
 
 #include "agent/model_build.h"
 #include "agent/task/log_file.h"
+#include "agent/upstream_info.h"
 #include "base/archive.h"
 #include "base/digest.h"
 #include "base/log.h"
@@ -186,6 +187,8 @@ class Preparation {
                               .master_cert_name = site_.trust.cert_name};
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
+    if (auto told = write_upstream_info(dir_.upstream(), order_.message, around); !told)
+      say("WARNING", "a Python harness of Determined will not find its cluster: " + told.error().message);
     for (const std::string& name : refused) {
       say("WARNING",
           "environment variable " + name + " is not set: no name for a variable, or reserved (DET_*)");

@@ -4,9 +4,12 @@
 // task/task_dir.h. SIGTERM: the task is asked to end (SIGTERM to its process group) and, after the grace,
 // made to.
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +155,17 @@ class Supervisor {
   bool children_left_ = true;
 };
 
+/// Shows the allocation's own directory as /run/determined to the task, and to nobody else. Where we may not (we are
+/// not root), a Python harness of Determined does not find its cluster; all else goes on.
+void show_upstream(const TaskDir& dir) {
+  constexpr const char* kPlace = "/run/determined";
+  if (!path_exists(dir.upstream()) || ::unshare(CLONE_NEWNS) != 0) return;
+  // What the machine mounts later is seen here as well; what we mount is not seen there.
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;
+  if (::mkdir(kPlace, 0755) != 0 && errno != EEXIST) return;
+  (void)::mount(dir.upstream().c_str(), kPlace, nullptr, MS_BIND, nullptr);
+}
+
 Status supervise(const std::string& path) {
   ::setsid();  // fails when we lead a session already
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return fail_errno("PR_SET_CHILD_SUBREAPER");
@@ -170,6 +184,7 @@ Status supervise(const std::string& path) {
   TRY_ASSIGN(LogWriter log, LogWriter::open(dir.log(), dir.shipped(), spec.unshipped_bytes));
   const auto self = identify(::getpid());
   if (!self) return fail(Code::kInternal, "/proc does not show this process");
+  show_upstream(dir);
   // Before the task exists: a task without this file has no supervisor to look for.
   TRY(dir.write_supervisor(*self));
   return Supervisor(std::move(dir), std::move(spec), std::move(log), std::move(signals)).run();

@@ -41,6 +41,7 @@ Command resources_command();
 Command explain_command();
 Command master_command();
 Command template_command();
+Command model_command();
 Command config_policies_command();
 Command preview_search_command();
 Command user_command();

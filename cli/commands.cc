@@ -14,7 +14,7 @@ const std::vector<Command>& commands() {
         preview_search_command(), user_command(), workspace_command(),  project_command(),  token_command(),
         rbac_command(),       audit_command(),    dev_command(),        version_command(),  completion_command(),
         task_command(),       command_command(),  resources_command(), doctor_command(),   deploy_command(),
-        join_token_command()};
+        model_command(),      join_token_command()};
     for (Command& noun : not_offered_nouns()) all.push_back(std::move(noun));
     return all;
   }();

@@ -126,7 +126,7 @@ Result<int> create(Session& session, const Flags& flags) {
   request.set_request_id(uuid4());
   client->set_patience(kUploadPatience);
   TRY_ASSIGN(const auto response, submit_with_context(*client, request, context, flags.directory));
-  for (const std::string& warning : response.warnings())
+  for (const std::string& warning : response.config_warnings())
     std::cerr << "warning: " << printable(warning) << '\n';
   const int id = response.experiment().id();
   std::cout << "Created experiment " << id << std::endl;

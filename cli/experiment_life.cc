@@ -77,7 +77,7 @@ Action declare_fork(CLI::App& app) {
     request.set_activate(!*paused);
     request.set_request_id(uuid4());
     TRY_ASSIGN(const auto made, client->call(&Stub::CreateExperiment, request));
-    for (const std::string& warning : made.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
+    for (const std::string& warning : made.config_warnings()) std::cerr << "warning: " << printable(warning) << '\n';
     std::cout << "Created experiment " << made.experiment().id() << '\n';
     return 0;
   };

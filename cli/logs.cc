@@ -36,7 +36,7 @@ Status stream(Client& client, const v1::TrialLogsRequest& request, const Take& t
 }
 template <typename Take>
 Status stream(Client& client, const v1::TaskLogsRequest& request, const Take& take) {
-  return client.stream(&v1::LogService::Stub::TaskLogs, request, take);
+  return client.stream(&v1::TaskService::Stub::TaskLogs, request, take);
 }
 
 template <typename Request>

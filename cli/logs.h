@@ -9,6 +9,7 @@
 
 #include "cli/session.h"
 #include "det/v1/log.grpc.pb.h"
+#include "det/v1/task.grpc.pb.h"
 
 namespace det::cli {
 

@@ -184,6 +184,12 @@ class Master {
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
     const Json health = {
         {"status", "up"}, {"version", settings_.version}, {"clusterId", settings_.cluster_id}};
+    const Json info = {{"version", settings_.version},
+                       {"master_id", settings_.master_id},
+                       {"cluster_id", settings_.cluster_id},
+                       {"cluster_name", settings_.cluster_name},
+                       {"telemetry", {{"enabled", false}}},
+                       {"sso_providers", Json::array()}};
     site_->start({.channel = server_.channel(),
                   .services = api::services(),
                   .hub = hub_,
@@ -191,6 +197,7 @@ class Master {
                   .serial = edge_,
                   .grpc = [this](UniqueFd fd) { server_.take(std::move(fd)); },
                   .health = dump_json(health) + "\n",
+                  .info = dump_json(info) + "\n",
                   .rights = [this] { return server_.rights_generation(); }});
     serving_ = true;
   }

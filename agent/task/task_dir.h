@@ -51,6 +51,8 @@ class TaskDir {
   explicit TaskDir(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
   std::string workdir() const { return path_ + "/workdir"; }
+  /// What the task sees as /run/determined, where it may (upstream's containers have it).
+  std::string upstream() const { return path_ + "/determined"; }
   std::string log() const { return path_ + "/log"; }
   std::string shipped() const { return path_ + "/shipped"; }
 

@@ -15,12 +15,14 @@
 #include "det/v1/command.pb.h"
 #include "det/v1/context.pb.h"
 #include "det/v1/diagnosis.pb.h"
+#include "det/v1/detached.pb.h"
 #include "det/v1/experiment.pb.h"
 #include "det/v1/explanation.pb.h"
 #include "det/v1/harness.pb.h"
 #include "det/v1/job.pb.h"
 #include "det/v1/join.pb.h"
 #include "det/v1/log.pb.h"
+#include "det/v1/model.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
 #include "det/v1/prometheus.pb.h"
@@ -150,7 +152,6 @@ constexpr Entry kTable[] = {
     {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
     {"/det.v1.UsageService/ResourceAllocationRaw", user(A::kView, T::kListed)},
     {"/det.v1.UsageService/ResourceAllocationAggregated", user(A::kView, T::kListed)},
-    {"/det.v1.LogService/TaskLogs", user(A::kView, T::kTask, "task_id")},
     {"/det.v1.LogService/TrialLogs", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.TemplateService/GetTemplates", user(A::kView, T::kListed)},
     {"/det.v1.TemplateService/GetTemplate", user(A::kView, T::kTemplate, "template_name")},
@@ -194,6 +195,52 @@ constexpr Entry kTable[] = {
     {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
     {"/det.v1.RunService/GetRunMetadata", either(A::kView, T::kTrial, "run_id")},
     {"/det.v1.RunService/PostRunMetadata", either(A::kEdit, T::kTrial, "run_id")},
+    {"/det.v1.WorkspaceService/PinWorkspace", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/UnpinWorkspace", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.ProjectService/GetProjectByKey", user(A::kView, T::kListed)},
+    {"/det.v1.ProjectService/GetProjectColumns", user(A::kView, T::kProject, "id")},
+    {"/det.v1.ProjectService/AddProjectNote", user(A::kEdit, T::kProject, "project_id")},
+    {"/det.v1.ProjectService/PutProjectNotes", user(A::kEdit, T::kProject, "project_id")},
+    {"/det.v1.ClusterService/GetSlot", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/GetResourcePools", user(A::kView, T::kNothing)},
+    {"/det.v1.JobService/GetJobsV2", user(A::kView, T::kListed)},
+    {"/det.v1.TemplateService/PatchTemplateConfig", user(A::kEdit, T::kTemplate, "template_name")},
+    {"/det.v1.TemplateService/PatchTemplateName", user(A::kEdit, T::kTemplate, "old_name")},
+    {"/det.v1.UserService/GetUserSetting", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/PostUserSetting", user(A::kEdit, T::kNothing)},
+    {"/det.v1.UserService/ResetUserSetting", user(A::kEdit, T::kNothing)},
+    {"/det.v1.UserService/PatchUsers", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.AllocationService/GetAllocation", user(A::kView, T::kAllocation, "allocation_id")},
+    {"/det.v1.AllocationService/AllocationWaiting", allocation()},
+    {"/det.v1.AllocationService/MarkAllocationResourcesDaemon", allocation()},
+    {"/det.v1.AllocationService/AllocationAllGather", allocation()},
+    {"/det.v1.AllocationService/AllocationPendingPreemptionSignal", allocation()},
+    {"/det.v1.TaskService/GetTasks", user(A::kView, T::kListed)},
+    {"/det.v1.TaskService/GetActiveTasksCount", user(A::kView, T::kNothing)},
+    {"/det.v1.TaskService/TaskLogs", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/TaskLogsFields", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/TrialLogsFields", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.DetachedService/PutExperiment", user(A::kEdit, T::kInside)},
+    {"/det.v1.DetachedService/CreateTrial", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.DetachedService/PutTrial", user(A::kEdit, T::kExperiment, "create_trial_request.experiment_id")},
+    {"/det.v1.DetachedService/StartTrial", user(A::kEdit, T::kTrial, "trial_id")},
+    {"/det.v1.DetachedService/PatchTrial", user(A::kEdit, T::kTrial, "trial_id")},
+    {"/det.v1.ModelService/GetModels", user(A::kView, T::kListed)},
+    {"/det.v1.ModelService/GetModelLabels", user(A::kView, T::kListed)},
+    {"/det.v1.ModelService/GetModel", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/PostModel", user(A::kEdit, T::kInside)},
+    {"/det.v1.ModelService/PatchModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/ArchiveModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/UnarchiveModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/MoveModel",
+     user({A::kEdit, T::kModel, "model_name"}, {A::kEdit, T::kWorkspace, "destination_workspace_id"})},
+    {"/det.v1.ModelService/DeleteModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersions", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersion", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/PostModelVersion",
+     user({A::kEdit, T::kModel, "model_name"}, {A::kView, T::kCheckpoint, "checkpoint_uuid"})},
+    {"/det.v1.ModelService/PatchModelVersion", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/DeleteModelVersion", user(A::kEdit, T::kModel, "model_name")},
     {"/det.v1.TrialService/ReportTrialMetrics", allocation()},
     {"/det.v1.TrialService/ReportTrialTrainingMetrics", allocation()},
     {"/det.v1.TrialService/ReportTrialValidationMetrics", allocation()},
@@ -335,6 +382,10 @@ std::string_view target_name(Target target) {
       return "template";
     case Target::kTask:
       return "task";
+    case Target::kModel:
+      return "model";
+    case Target::kAllocation:
+      return "allocation";
     case Target::kNothing:
     case Target::kListed:
     case Target::kInside:
@@ -370,6 +421,8 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetCommandsRequest::descriptor()->file()->service(0),
       v1::ScrapeRequest::descriptor()->file()->service(0),
       v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
+      v1::GetModelsRequest::descriptor()->file()->service(0),
+      v1::PutTrialRequest::descriptor()->file()->service(0),
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
       v1::GetDiagnosisRequest::descriptor()->file()->service(0),

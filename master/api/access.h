@@ -43,6 +43,8 @@ enum class Target {
   kCheckpoint,
   kTemplate,
   kTask,
+  kModel,
+  kAllocation,
 };
 
 /// `field` of the request holds the object's id, or several; "user.username" is a field of a field.

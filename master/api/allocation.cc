@@ -1,9 +1,13 @@
 // Owns the call of AllocationService.
 #include "master/api/allocation.h"
 
+#include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/task.h"
 #include "master/db/allocation_parts.h"
+#include "master/db/experiment_changes.h"
 #include "master/db/queries_allocation.h"
+#include "master/db/queries_command.h"
 #include "master/db/queries_trial.h"
 
 namespace det::api {
@@ -47,6 +51,27 @@ grpc::ServerUnaryReactor* AllocationService::GetTrialAllocations(grpc::CallbackS
     return {};
   };
   return unary(context_, call, request, "/det.v1.AllocationService/GetTrialAllocations", body);
+}
+
+grpc::ServerUnaryReactor* AllocationService::GetAllocation(grpc::CallbackServerContext* call,
+                                                           const v1::GetAllocationRequest* request,
+                                                           v1::GetAllocationResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const std::string& id = request->allocation_id();
+    // The name of an allocation is its task's and the number of the run.
+    const TaskId task(id.substr(0, id.rfind('.')));
+    const auto facts = db::get_task(context_.pool, task);
+    if (facts) {
+      TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, facts->holder));
+      for (const db::AllocationRow& row : rows) {
+        if (row.id.value != id) continue;
+        to_proto(row, task, response->mutable_allocation());
+        return {};
+      }
+    }
+    return fail(Code::kNotFound, "allocation " + make_utf8(id) + " not found");
+  };
+  return unary(context_, call, request, "/det.v1.AllocationService/GetAllocation", body);
 }
 
 }  // namespace det::api

@@ -3,6 +3,7 @@
 #include "master/api/allocation.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "master/api/reporter.h"
 
@@ -10,6 +11,15 @@ namespace det::api {
 namespace {
 
 constexpr int kLongestPoll = 60;  // seconds
+
+/// Which part of the allocation a process of it belongs to: "<allocation>.<part>". Any other name is the first's.
+std::size_t part_of(const std::string& resources, const Reporter& reporter) {
+  const std::string before = reporter.allocation.value + ".";
+  std::size_t part = 0;
+  if (!resources.starts_with(before)) return 0;
+  const auto read = std::from_chars(resources.data() + before.size(), resources.data() + resources.size(), part);
+  return read.ec == std::errc() && part < reporter.parts.size() ? part : 0;
+}
 
 }  // namespace
 
@@ -77,6 +87,7 @@ void AllocationService::tick() {
   for (const auto& poll : polls_)
     if (poll->deadline <= now) poll->answer(grpc::Status::OK, false);
   std::erase_if(polls_, [](const auto& poll) { return poll->answered; });
+  tick_gathers(now);
 }
 
 void AllocationService::close() {
@@ -84,6 +95,7 @@ void AllocationService::close() {
   for (const auto& poll : polls_)
     poll->answer(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}), false);
   polls_.clear();
+  close_gathers();
 }
 
 grpc::ServerUnaryReactor* AllocationService::AllocationRendezvousInfo(
@@ -94,6 +106,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationRendezvousInfo(
                find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
     TRY(context_.loop.ask(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run}));
     v1::RendezvousInfo* info = response->mutable_rendezvous_info();
+    info->set_rank(static_cast<int>(part_of(request->resources_id(), reporter)));
     for (const core::AllocationPart& part : reporter.parts) {
       info->add_addresses(part.address.empty() ? "127.0.0.1" : part.address);
       info->add_slots(static_cast<int>(part.slots.size()));
@@ -135,6 +148,36 @@ grpc::ServerUnaryReactor* AllocationService::AllocationReady(grpc::CallbackServe
                                                              const v1::AllocationRequest* request,
                                                              v1::AllocationResponse*) {
   return noted(call, "/det.v1.AllocationService/AllocationReady", request);
+}
+
+grpc::ServerUnaryReactor* AllocationService::AllocationWaiting(grpc::CallbackServerContext* call,
+                                                               const v1::AllocationRequest* request,
+                                                               v1::AllocationResponse*) {
+  return noted(call, "/det.v1.AllocationService/AllocationWaiting", request);
+}
+
+grpc::ServerUnaryReactor* AllocationService::MarkAllocationResourcesDaemon(
+    grpc::CallbackServerContext* call, const v1::MarkAllocationResourcesDaemonRequest* request, v1::AllocationResponse*) {
+  auto body = [this, request](const Caller& caller) -> Status {
+    TRY_ASSIGN(const Reporter reporter,
+               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
+    TRY(context_.loop.ask(core::MarkDaemon{
+        .trial = reporter.trial, .run = reporter.run, .part = part_of(request->resources_id(), reporter)}));
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.AllocationService/MarkAllocationResourcesDaemon", body);
+}
+
+grpc::ServerUnaryReactor* AllocationService::AllocationPendingPreemptionSignal(grpc::CallbackServerContext* call,
+                                                                               const v1::AllocationRequest* request,
+                                                                               v1::AllocationResponse*) {
+  auto body = [this, request](const Caller& caller) -> Status {
+    TRY_ASSIGN(const Reporter reporter,
+               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
+    TRY(context_.loop.ask(core::AskToLeave{.trial = reporter.trial, .run = reporter.run}));
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.AllocationService/AllocationPendingPreemptionSignal", body);
 }
 
 }  // namespace det::api

@@ -56,6 +56,10 @@ std::optional<db::Placed> placed(Target target) {
       return db::Placed::kTemplate;
     case Target::kTask:
       return db::Placed::kTask;
+    case Target::kModel:
+      return db::Placed::kModel;
+    case Target::kAllocation:
+      return db::Placed::kAllocation;
     default:
       return std::nullopt;
   }
@@ -63,7 +67,7 @@ std::optional<db::Placed> placed(Target target) {
 
 /// As the queries say it, so that a stranger cannot tell the two apart.
 tl::unexpected<Error> not_found(Target target, const std::string& id) {
-  const bool quoted = target == Target::kTemplate;
+  const bool quoted = target == Target::kTemplate || target == Target::kModel;
   return fail(Code::kNotFound, std::string(target_name(target)) + " " +
                                    (quoted ? "\"" + make_utf8(id) + "\"" : make_utf8(id)) + " not found");
 }

@@ -17,6 +17,7 @@
 #include "master/api/reporter.h"
 #include "master/api/trial.h"
 #include "master/db/experiment_changes.h"
+#include "master/db/registry.h"
 #include "master/gc/collector.h"
 
 namespace det::api {
@@ -46,6 +47,8 @@ Result<std::vector<Known>> find_all(const Context& context,
                                     const google::protobuf::RepeatedPtrField<std::string>& uuids) {
   if (uuids.size() > kMostAtOnce)
     return fail(Code::kInvalidArgument, "checkpoint_uuids: at most " + std::to_string(kMostAtOnce));
+  TRY_ASSIGN(const auto registered, db::registered(context.pool, {uuids.begin(), uuids.end()}));
+  TRY(db::check_unregistered(registered));
   std::vector<Known> found;
   for (const std::string& uuid : uuids) {
     TRY_ASSIGN(db::CheckpointRow row, db::get_checkpoint(context.pool, CheckpointId(uuid)));
@@ -150,6 +153,8 @@ grpc::ServerUnaryReactor* CheckpointService::PatchCheckpoints(grpc::CallbackServ
     std::vector<std::string> uuids;
     for (const v1::PatchCheckpoint& patch : request->checkpoints()) uuids.push_back(patch.uuid());
     TRY(authorize(caller, Action::kEdit, Target::kCheckpoint, uuids, context_.pool));
+    TRY_ASSIGN(const auto registered, db::registered(context_.pool, uuids));
+    TRY(db::check_unregistered(registered));
     for (const v1::PatchCheckpoint& patch : request->checkpoints()) {
       TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, CheckpointId(patch.uuid())));
       if (!patch.has_resources()) continue;

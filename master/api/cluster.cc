@@ -96,6 +96,12 @@ grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext*
       context_, call, request, "/det.v1.ClusterService/GetAgents",
       [this, request, response](const Caller& caller) -> Status {
         TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
+        if (request->sort_by() == v1::GetAgentsRequest::SORT_BY_TIME) {
+          std::stable_sort(all.begin(), all.end(), [](const v1::Agent& a, const v1::Agent& b) {
+            return from_proto(a.registered_time()).micros < from_proto(b.registered_time()).micros;
+          });
+        }
+        if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
         const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
         const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
         db::Page<v1::Agent> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
@@ -131,6 +137,15 @@ grpc::ServerUnaryReactor* ClusterService::GetSlots(grpc::CallbackServerContext* 
                  std::sort(
                      response->mutable_slots()->begin(), response->mutable_slots()->end(),
                      [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ClusterService::GetSlot(grpc::CallbackServerContext* call,
+                                                  const v1::GetSlotRequest* request, v1::GetSlotResponse* response) {
+  return unary(context_, call, request, "/det.v1.ClusterService/GetSlot",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(*response->mutable_slot(), slot(caller, request->agent_id(), request->slot_id()));
                  return {};
                });
 }

@@ -17,6 +17,12 @@ class ClusterService final : public v1::ClusterService::CallbackService {
                                      v1::GetAgentResponse* response) override;
   grpc::ServerUnaryReactor* GetSlots(grpc::CallbackServerContext* call, const v1::GetSlotsRequest* request,
                                      v1::GetSlotsResponse* response) override;
+  grpc::ServerUnaryReactor* GetSlot(grpc::CallbackServerContext* call, const v1::GetSlotRequest* request,
+                                    v1::GetSlotResponse* response) override;
+  // resource_pools.cc
+  grpc::ServerUnaryReactor* GetResourcePools(grpc::CallbackServerContext* call,
+                                             const v1::GetResourcePoolsRequest* request,
+                                             v1::GetResourcePoolsResponse* response) override;
   grpc::ServerUnaryReactor* DisableAgent(grpc::CallbackServerContext* call, const v1::DisableAgentRequest* request,
                                          v1::DisableAgentResponse* response) override;
   grpc::ServerUnaryReactor* EnableAgent(grpc::CallbackServerContext* call, const v1::EnableAgentRequest* request,

@@ -162,6 +162,30 @@ void to_proto(const db::User& user, v1::User* out) {
 // ---- agents
 // ------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Upstream's clients know no others for a container.
+v1::State container_state(core::AllocationState state) {
+  switch (state) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      return v1::STATE_PULLING;
+    case core::AllocationState::kStarting:
+      return v1::STATE_STARTING;
+    default:
+      return v1::STATE_RUNNING;
+  }
+}
+
+void count(const v1::Slot& slot, v1::DeviceStats& stats) {
+  stats.set_total(stats.total() + 1);
+  if (!slot.enabled()) stats.set_disabled(stats.disabled() + 1);
+  if (slot.draining()) stats.set_draining(stats.draining() + 1);
+  if (slot.has_container()) ++(*stats.mutable_states())[v1::State_Name(slot.container().state())];
+}
+
+}  // namespace
+
 void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
               const std::vector<core::Allocation>& running, v1::Agent* out) {
   out->set_id(agent.id.value);
@@ -189,7 +213,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     if (!part) continue;
     v1::Container container;
     container.set_id(allocation.id.value);
-    container.set_state(to_proto(core::State::kActive, allocation.state));
+    container.set_state(container_state(allocation.state));
     const std::size_t dot = allocation.id.value.rfind('.');
     container.set_task_id(allocation.id.value.substr(0, dot));
     if (!core::is_command(allocation.trial)) container.set_trial_id(static_cast<int>(allocation.trial.value));
@@ -206,6 +230,11 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     }
     (*out->mutable_containers())[container.id()] = container;
   }
+  for (const auto& [id, slot] : out->slots()) {
+    count(slot, (*out->mutable_slot_stats()->mutable_type_stats())[v1::Device::Type_Name(slot.device().type())]);
+    count(slot, (*out->mutable_slot_stats()->mutable_brand_stats())[slot.device().brand()]);
+  }
+  out->mutable_slot_stats();
 }
 
 Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update) {

@@ -31,6 +31,9 @@
 
 namespace det::api {
 
+/// Begins the request id of an experiment that was made under a name from outside.
+inline constexpr std::string_view kExternal = "external/";
+
 // ---- leaves
 // ------------------------------------------------------------------------------------------------------
 void to_proto(WallTime time, google::protobuf::Timestamp* out);

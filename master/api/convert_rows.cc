@@ -50,6 +50,9 @@ void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
   out->set_checkpoint_count(static_cast<int>(row.checkpoint_count));
   out->set_checkpoint_size(row.checkpoint_size);
   out->mutable_duration()->set_value(static_cast<int>(row.duration));
+  if (row.project_owner) out->set_project_owner_id(static_cast<int>(row.project_owner->value));
+  out->set_parent_archived(row.parent_archived);
+  if (row.request.value.starts_with(kExternal)) out->set_external_experiment_id(row.request.value.substr(kExternal.size()));
 }
 
 void to_proto(const db::ExperimentDetail& row, v1::Experiment* out) {
@@ -197,6 +200,8 @@ void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out
     }
   }
   if (!series.empty()) out->set_group(series.front().group);
+  if (out->group() == "training") out->set_type(v1::METRIC_TYPE_TRAINING);
+  if (out->group() == "validation") out->set_type(v1::METRIC_TYPE_VALIDATION);
   for (const auto& [steps, joined] : by_steps) {
     v1::DataPoint* point = out->add_data();
     point->set_batches(static_cast<int>(steps));

@@ -174,7 +174,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   }
   if (!request.unmanaged())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
-  for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
+  for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
   if (request.validate_only()) {
     Json shown = parsed.config.resolved;
     mask_secrets(shown);

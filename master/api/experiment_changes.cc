@@ -12,6 +12,7 @@
 #include "master/api/job.h"
 #include "master/api/trial.h"
 #include "master/db/experiment_changes.h"
+#include "master/db/registry.h"
 
 namespace det::api {
 namespace {
@@ -174,6 +175,8 @@ Status ExperimentService::remove(ExperimentId id) const {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
                                                std::string(core::state_name(row.state)) + "; cancel or kill it first");
   }
+  TRY_ASSIGN(const auto registered, db::registered(context_.pool, id));
+  TRY(db::check_unregistered(registered));
   // From here on nobody can take it up again.
   TRY(context_.loop.ask(core::BarExperiment{.experiment = id}));
   TRY(context_.collector->remove_all(id));

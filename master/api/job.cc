@@ -2,16 +2,20 @@
 #include "master/api/job.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
 #include "base/text.h"
 #include "master/api/convert.h"
 #include "master/api/policy.h"
+#include "master/db/queries_experiment.h"
 #include "master/scheduler/fits.h"
 
 namespace det::api {
 namespace {
+
+constexpr const char* kCommandType = "TYPE_COMMAND";
 
 /// Of an experiment: slots it holds, and slots its trials ask for, held or not.
 struct Slots {
@@ -54,7 +58,7 @@ v1::Job to_job(const core::Core& core, const core::Experiment& experiment, const
 
 v1::Job to_job(const core::Core& core, const core::Command& command, const Slots& slots) {
   v1::Job job;
-  job.set_type("TYPE_COMMAND");
+  job.set_type(kCommandType);
   to_proto(command.submitted, job.mutable_submission_time());
   job.set_user_id(static_cast<int>(command.owner.value));
   job.set_resource_pool(core.pool_of(command));
@@ -242,38 +246,63 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Job>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) { *list = jobs_in_order(core); });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  std::map<std::string, bool> visible;
-  for (const db::Placed kind : {db::Placed::kExperiment, db::Placed::kTask}) {
-    std::vector<std::string> ids;
-    for (const v1::Job& job : *list) {
-      if ((job.type() == "TYPE_COMMAND") == (kind == db::Placed::kTask)) ids.push_back(job.entity_id());
+  std::vector<std::int64_t> experiments;
+  std::vector<std::string> commands;
+  for (const v1::Job& job : *list) {
+    if (job.type() == kCommandType) {
+      commands.push_back(job.entity_id());
+    } else {
+      experiments.push_back(std::stoll(job.entity_id()));
     }
-    TRY_ASSIGN(const auto seen, may_see(caller, kind, ids, context_.pool));
-    for (std::size_t i = 0; i < ids.size(); ++i) visible[ids[i]] = seen[i];
   }
-  std::erase_if(*list, [&](const v1::Job& job) { return !visible.at(job.entity_id()); });
-  return std::move(*list);
+  TRY_ASSIGN(const auto places, db::job_places(context_.pool, experiments, commands));
+  std::vector<v1::Job> shown;
+  for (v1::Job& job : *list) {
+    const auto place = places.find(job.entity_id());
+    if (place == places.end() || caller.grants.in(place->second.workspace) < db::Role::kViewer) continue;
+    job.set_username(place->second.username);
+    job.set_workspace_id(static_cast<int>(place->second.workspace));
+    shown.push_back(std::move(job));
+  }
+  return shown;
+}
+
+Result<db::Page<v1::Job>> JobService::page(const Caller& caller, const v1::GetJobsRequest& request,
+                                           v1::Pagination* pagination) const {
+  TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
+  std::erase_if(all, [&](const v1::Job& job) {
+    const auto& states = request.states();
+    const bool state = states.empty() || std::find(states.begin(), states.end(), job.summary().state()) != states.end();
+    return !state || (!request.resource_pool().empty() && job.resource_pool() != request.resource_pool());
+  });
+  if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
+  const db::Window window = to_window(request.offset(), request.limit(), v1::ORDER_BY_ASC, -1);
+  const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
+  db::Page<v1::Job> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
+  page.rows.assign(std::make_move_iterator(all.begin() + span.first),
+                   std::make_move_iterator(all.begin() + span.first + span.count));
+  to_pagination(page, window, pagination);
+  return page;
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
                                               v1::GetJobsResponse* response) {
   auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
-    if (!request->resource_pool().empty()) {
-      std::erase_if(all, [&](const v1::Job& job) { return job.resource_pool() != request->resource_pool(); });
-    }
-    if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
-    const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
-    const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
-    db::Page<v1::Job> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
-    for (std::int64_t i = span.first; i < span.first + span.count; ++i) {
-      page.rows.push_back(all[static_cast<std::size_t>(i)]);
-      *response->add_jobs() = std::move(all[static_cast<std::size_t>(i)]);
-    }
-    to_pagination(page, window, response->mutable_pagination());
+    TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
+    for (v1::Job& job : found.rows) *response->add_jobs() = std::move(job);
     return {};
   };
   return unary(context_, call, request, "/det.v1.JobService/GetJobs", body);
+}
+
+grpc::ServerUnaryReactor* JobService::GetJobsV2(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
+                                                v1::GetJobsV2Response* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
+    for (v1::Job& job : found.rows) *response->add_jobs()->mutable_full() = std::move(job);
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.JobService/GetJobsV2", body);
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobQueueStats(grpc::CallbackServerContext* call,

@@ -3,6 +3,7 @@
 
 #include "det/v1/job.grpc.pb.h"
 #include "master/api/unary.h"
+#include "master/db/queries_experiment.h"
 
 namespace det::api {
 
@@ -15,6 +16,8 @@ class JobService final : public v1::JobService::CallbackService {
   explicit JobService(const Context& context) : context_(context) {}
   grpc::ServerUnaryReactor* GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
                                     v1::GetJobsResponse* response) override;
+  grpc::ServerUnaryReactor* GetJobsV2(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
+                                      v1::GetJobsV2Response* response) override;
   grpc::ServerUnaryReactor* GetJobQueueStats(grpc::CallbackServerContext* call,
                                              const v1::GetJobQueueStatsRequest* request,
                                              v1::GetJobQueueStatsResponse* response) override;
@@ -24,6 +27,8 @@ class JobService final : public v1::JobService::CallbackService {
 
  private:
   Result<std::vector<v1::Job>> jobs(const Caller& caller) const;
+  Result<db::Page<v1::Job>> page(const Caller& caller, const v1::GetJobsRequest& request,
+                                 v1::Pagination* pagination) const;
   const Context& context_;
 };
 

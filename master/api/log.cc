@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "det/v1/task.pb.h"
 #include "master/api/convert.h"
 #include "master/db/queries_command.h"
 #include "master/db/queries_trial.h"
@@ -19,23 +19,16 @@ constexpr std::int64_t kLongestTail = 10'000;
 
 class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
  public:
-  /// Of the task, or when it is "" of the trial in `query`. `asked` is the request as it came, for `method`.
-  Reader(const Context& context, grpc::CallbackServerContext* call, const char* method,
-         std::shared_ptr<const google::protobuf::Message> asked, v1::TrialLogsRequest query, TaskId task)
+  Reader(const Context& context, grpc::CallbackServerContext* call, LogReading reading)
       : context_(context),
         call_(call),
         credentials_(read_credentials(*call)),
-        method_(method),
-        asked_(std::move(asked)),
-        request_(std::move(query)),
-        task_(std::move(task)),
-        left_(request_.limit()) {}
+        reading_(std::move(reading)),
+        filter_(reading_.filter),
+        left_(reading_.limit) {}
 
   void start() {
     self_ = shared_from_this();
-    filter_ = log_filter(request_);
-    filter_.descending = request_.order_by() == v1::ORDER_BY_DESC;
-    filter_.after_id = request_.after_id();
     on_worker([self = self_] { self->open(); });
   }
 
@@ -70,20 +63,22 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   // -------------------------------------------------------------------------------------------------
 
   void open() {
-    auto caller = authorize(method_, credentials_, context_.pool, asked_.get());
+    auto caller = authorize(reading_.method, credentials_, context_.pool, reading_.request.get());
     if (!caller) return finish_later(caller.error());
-    if (auto found = find_task(); !found) return finish_later(found.error());
+    auto task = reading_.task(context_.pool);
+    if (!task) return finish_later(task.error());
+    filter_.task = std::move(*task);
     // Tells the gateway that an answer has begun, though its first line may be long in coming.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
     // Long reads are watched like the followed ones: who may read now may be put out before the end.
     watched_ =
-        context_.streams->open(method_, credentials_, asked_,
+        context_.streams->open(reading_.method, credentials_, reading_.request,
                                [weak = weak_from_this()](const Error& error) {
                                  if (auto self = weak.lock())
                                    self->on_edge([self, error] { self->cut(error); });
                                });
-    if (request_.follow()) {
+    if (reading_.follow) {
       // Told of changes before the first read: nothing falls between. The listener owns us until it is taken
       // back.
       subscription_ = context_.hub.subscribe(
@@ -94,23 +89,11 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     read();
   }
 
-  Status find_task() {
-    if (task_.value.empty()) {
-      TRY_ASSIGN(const auto trial, db::get_trial(context_.pool, TrialId(request_.trial_id())));
-      task_ = trial.trial.task;
-    } else {
-      TRY_ASSIGN(const auto facts, db::get_task(context_.pool, task_));
-      request_.set_trial_id(static_cast<int>(facts.trial.value));
-    }
-    filter_.task = task_;
-    return {};
-  }
-
   void read() {
     // The end is looked at before the lines: lines written before the task ended are then all seen.
     bool ended = false;
-    if (request_.follow()) {
-      auto task = db::get_task(context_.pool, task_);
+    if (reading_.follow) {
+      auto task = db::get_task(context_.pool, filter_.task);
       if (!task) return finish_later(task.error());
       ended = task->ended;
     }
@@ -159,13 +142,13 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     if (cancelled_) return finish(grpc::Status::CANCELLED);
     if (cut_) return finish(*cut_);
     if (rows.empty()) {
-      if (!request_.follow() || ended) return finish(grpc::Status::OK);
+      if (!reading_.follow || ended) return finish(grpc::Status::OK);
       state_ = State::kWaiting;
       if (news_) read_again();
       return;
     }
     newest_ = std::max(newest_, std::max(rows.front().id, rows.back().id));
-    if (filter_.descending && request_.follow()) {
+    if (filter_.descending && reading_.follow) {
       // A followed log goes forward: its tail too.
       std::reverse(rows.begin(), rows.end());
     }
@@ -181,12 +164,12 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     filter_.after_id = newest_;
     if (left_ > 0) {
       left_ -= static_cast<std::int64_t>(rows_.size());
-      if (left_ <= 0 && !request_.follow()) return finish(grpc::Status::OK);
+      if (left_ <= 0 && !reading_.follow) return finish(grpc::Status::OK);
       if (left_ <= 0) left_ = 0;
     }
     if (filter_.descending) {
       // One page is all that a tail gives; whoever follows goes on forward from it.
-      if (!request_.follow()) return finish(grpc::Status::OK);
+      if (!reading_.follow) return finish(grpc::Status::OK);
       filter_.descending = false;
       left_ = 0;
     }
@@ -204,17 +187,14 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
   void write_row() {
     entry_.Clear();
-    to_proto(rows_[next_row_], TrialId(request_.trial_id()), &entry_);
+    to_proto(rows_[next_row_], trial_, &entry_);
     StartWrite(&entry_);
   }
 
   const Context& context_;
   grpc::CallbackServerContext* const call_;
   const Credentials credentials_;
-  const char* const method_;
-  const std::shared_ptr<const google::protobuf::Message> asked_;
-  v1::TrialLogsRequest request_;
-  TaskId task_;
+  const LogReading reading_;
   db::LogFilter filter_;
   std::int64_t left_;  ///< lines still wanted; 0: no limit
   std::int64_t newest_ = 0;
@@ -231,8 +211,10 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
 }  // namespace
 
-db::LogFilter log_filter(const v1::TrialLogsRequest& request) {
+template <typename Request>
+db::LogFilter log_filter(const Request& request) {
   db::LogFilter filter;
+  filter.descending = request.order_by() == v1::ORDER_BY_DESC;
   filter.allocations.assign(request.allocation_ids().begin(), request.allocation_ids().end());
   filter.agents.assign(request.agent_ids().begin(), request.agent_ids().end());
   filter.ranks.assign(request.rank_ids().begin(), request.rank_ids().end());
@@ -249,25 +231,29 @@ db::LogFilter log_filter(const v1::TrialLogsRequest& request) {
   return filter;
 }
 
-grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
-                                                              const v1::TrialLogsRequest* request) {
-  auto reader = std::make_shared<Reader>(context_, call, "/det.v1.LogService/TrialLogs",
-                                         std::make_shared<const v1::TrialLogsRequest>(*request), *request, TaskId());
+template db::LogFilter log_filter(const v1::TrialLogsRequest& request);
+template db::LogFilter log_filter(const v1::TaskLogsRequest& request);
+
+grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::CallbackServerContext* call,
+                                                 LogReading reading) {
+  auto reader = std::make_shared<Reader>(context, call, std::move(reading));
   reader->start();
   return reader.get();
 }
 
-grpc::ServerWriteReactor<v1::LogEntry>* LogService::TaskLogs(grpc::CallbackServerContext* call,
-                                                             const v1::TaskLogsRequest* request) {
-  // Their fields have the same numbers.
-  v1::TrialLogsRequest query;
-  query.ParseFromString(request->SerializeAsString());
-  query.DiscardUnknownFields();
-  auto reader = std::make_shared<Reader>(context_, call, "/det.v1.LogService/TaskLogs",
-                                         std::make_shared<const v1::TaskLogsRequest>(*request), std::move(query),
-                                         TaskId(make_utf8(request->task_id())));
-  reader->start();
-  return reader.get();
+grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
+                                                              const v1::TrialLogsRequest* request) {
+  LogReading reading{.method = "/det.v1.LogService/TrialLogs",
+                     .request = std::make_shared<const v1::TrialLogsRequest>(*request),
+                     .task = [id = TrialId(request->trial_id())](db::Pool& pool) -> Result<TaskId> {
+                       TRY_ASSIGN(const auto row, db::get_trial(pool, id));
+                       return row.trial.task;
+                     },
+                     .filter = log_filter(*request),
+                     .limit = request->limit(),
+                     .follow = request->follow()};
+  reading.filter.after_id = request->after_id();
+  return read_log(context_, call, std::move(reading));
 }
 
 }  // namespace det::api

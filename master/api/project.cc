@@ -1,5 +1,8 @@
 #include "master/api/project.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "base/text.h"
 #include "master/api/convert.h"
 
@@ -7,10 +10,69 @@ namespace det::api {
 namespace {
 
 constexpr std::size_t kLongestDescription = 4096;
+constexpr std::size_t kLongestNote = 1 << 20;
+constexpr int kMostNotes = 100;
+
+/// What GET /api/v1/experiments sorts and filters by, in upstream's names.
+struct Column {
+  const char *name, *title;
+  v1::ColumnType type;
+};
+constexpr Column kColumns[] = {{"id", "ID", v1::COLUMN_TYPE_NUMBER},
+                               {"name", "Name", v1::COLUMN_TYPE_TEXT},
+                               {"description", "Description", v1::COLUMN_TYPE_TEXT},
+                               {"tags", "Tags", v1::COLUMN_TYPE_ARRAY},
+                               {"forkedFrom", "Forked", v1::COLUMN_TYPE_NUMBER},
+                               {"startTime", "Start time", v1::COLUMN_TYPE_DATE},
+                               {"duration", "Duration", v1::COLUMN_TYPE_NUMBER},
+                               {"numTrials", "Trials", v1::COLUMN_TYPE_NUMBER},
+                               {"state", "State", v1::COLUMN_TYPE_TEXT},
+                               {"searcherType", "Searcher", v1::COLUMN_TYPE_TEXT},
+                               {"searcherMetric", "Searcher metric", v1::COLUMN_TYPE_TEXT},
+                               {"searcherMetricsVal", "Best searcher metric", v1::COLUMN_TYPE_NUMBER},
+                               {"resourcePool", "Resource pool", v1::COLUMN_TYPE_TEXT},
+                               {"progress", "Progress", v1::COLUMN_TYPE_NUMBER},
+                               {"checkpointSize", "Checkpoint size", v1::COLUMN_TYPE_NUMBER},
+                               {"checkpointCount", "Checkpoints", v1::COLUMN_TYPE_NUMBER},
+                               {"user", "User", v1::COLUMN_TYPE_TEXT},
+                               {"archived", "Archived", v1::COLUMN_TYPE_TEXT}};
 
 Status check_description(const std::string& text) {
   if (text.size() <= kLongestDescription && !find_bad_utf8(text)) return {};
   return fail(Code::kInvalidArgument, "a description has at most 4096 bytes of UTF-8");
+}
+
+Status check_key(const std::string& key) {
+  const bool plain = !key.empty() && key.size() <= 10 &&
+                     key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string::npos;
+  // P and a number is what a project has by itself.
+  const bool taken = key.size() > 1 && key[0] == 'P' && key.find_first_not_of("0123456789", 1) == std::string::npos;
+  if (plain && !taken) return {};
+  return fail(Code::kInvalidArgument, "key: 1 to 10 capital letters and digits, other than P and a number");
+}
+
+void read_notes(const std::string& json, google::protobuf::RepeatedPtrField<v1::Note>* out) {
+  const auto notes = parse_json(json, {.bytes = 256 << 20, .depth = 4});
+  if (!notes || !notes->is_array()) return;
+  for (const Json& note : *notes) {
+    v1::Note* one = out->Add();
+    one->set_name(note.value("name", ""));
+    one->set_contents(note.value("contents", ""));
+  }
+}
+
+template <typename Notes>
+Result<std::string> notes_text(const Notes& notes) {
+  Json list = Json::array();
+  for (const v1::Note& note : notes) {
+    if (note.name().size() > 256 || note.contents().size() > kLongestNote || find_bad_utf8(note.name()) ||
+        find_bad_utf8(note.contents()) || note.contents().find('\0') != std::string::npos ||
+        has_control_characters(note.name()))
+      return fail(Code::kInvalidArgument, "notes: a name of at most 256 bytes, at most 1 MiB of text");
+    list.push_back({{"name", note.name()}, {"contents", note.contents()}});
+  }
+  if (list.size() > kMostNotes) return fail(Code::kInvalidArgument, "notes: at most 100");
+  return dump_json(list);
 }
 
 Status check_changeable(std::int64_t id) {
@@ -46,6 +108,9 @@ void to_proto(const db::ProjectRow& row, v1::Project* out) {
   if (row.last_experiment) to_proto(*row.last_experiment, out->mutable_last_experiment_started_at());
   out->set_num_experiments(static_cast<int>(row.num_experiments));
   out->set_num_active_experiments(static_cast<int>(row.num_active_experiments));
+  out->set_num_runs(static_cast<int>(row.num_runs));
+  out->set_key(row.key);
+  read_notes(row.notes, out->mutable_notes());
   out->set_archived(row.archived);
   out->set_username(row.username);
   out->set_immutable(row.id == db::kDefaultProject);
@@ -71,8 +136,9 @@ Status ProjectService::post(const v1::PostProjectRequest& request, const Caller&
   if (workspace.archived)
     return fail(Code::kFailedPrecondition,
                 "workspace " + workspace.name + " is archived; unarchive it first");
+  if (!request.key().empty()) TRY(check_key(request.key()));
   TRY_ASSIGN(const std::int64_t id, db::create_project(context_.pool, workspace.id, request.name(),
-                                                       request.description(), caller.user.id));
+                                                       request.description(), caller.user.id, request.key()));
   TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
   to_proto(row, response);
   return {};
@@ -89,7 +155,7 @@ grpc::ServerUnaryReactor* ProjectService::PostProject(grpc::CallbackServerContex
 
 Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project* response) const {
   TRY(check_changeable(request.id()));
-  std::optional<std::string> name, description;
+  std::optional<std::string> name, description, key;
   if (request.project().has_name()) {
     name = request.project().name().value();
     TRY(check_title(*name, "project"));
@@ -98,7 +164,11 @@ Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project
     description = request.project().description().value();
     TRY(check_description(*description));
   }
-  TRY(db::change_project(context_.pool, request.id(), name, description));
+  if (request.project().has_key()) {
+    key = request.project().key().value();
+    TRY(check_key(*key));
+  }
+  TRY(db::change_project(context_.pool, request.id(), name, description, key));
   TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
   to_proto(row, response);
   return {};
@@ -140,6 +210,67 @@ grpc::ServerUnaryReactor* ProjectService::DeleteProject(grpc::CallbackServerCont
                  TRY(db::delete_project(context_.pool, request->id()));
                  response->set_completed(true);
                  return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ProjectService::GetProjectByKey(grpc::CallbackServerContext* call,
+                                                          const v1::GetProjectByKeyRequest* request,
+                                                          v1::GetProjectResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/GetProjectByKey",
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(const std::int64_t id, db::find_project_by_key(context_.pool, make_utf8(request->key()),
+                                                                           caller.grants.visible()));
+                 TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
+                 to_proto(row, response->mutable_project());
+                 return {};
+               });
+}
+
+grpc::ServerUnaryReactor* ProjectService::GetProjectColumns(grpc::CallbackServerContext* call,
+                                                            const v1::GetProjectColumnsRequest* request,
+                                                            v1::GetProjectColumnsResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/GetProjectColumns",
+               [this, request, response](const Caller&) -> Status {
+                 TRY(db::get_project(context_.pool, request->id()));
+                 for (const auto& [name, title, type] : kColumns) {
+                   v1::ProjectColumn* column = response->add_columns();
+                   column->set_column(name);
+                   column->set_display_name(title);
+                   column->set_location(v1::LOCATION_TYPE_EXPERIMENT);
+                   column->set_type(type);
+                 }
+                 return {};
+               });
+}
+
+Status ProjectService::show_notes(std::int64_t id, v1::ProjectNotesResponse* response) const {
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
+  read_notes(row.notes, response->mutable_notes());
+  return {};
+}
+
+grpc::ServerUnaryReactor* ProjectService::AddProjectNote(grpc::CallbackServerContext* call,
+                                                         const v1::AddProjectNoteRequest* request,
+                                                         v1::ProjectNotesResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/AddProjectNote",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const std::string notes, notes_text(std::vector{request->note()}));
+                 v1::ProjectNotesResponse known;
+                 TRY(show_notes(request->project_id(), &known));
+                 if (known.notes_size() >= kMostNotes) return fail(Code::kFailedPrecondition, "notes: at most 100");
+                 TRY(db::add_project_notes(context_.pool, request->project_id(), notes));
+                 return show_notes(request->project_id(), response);
+               });
+}
+
+grpc::ServerUnaryReactor* ProjectService::PutProjectNotes(grpc::CallbackServerContext* call,
+                                                          const v1::PutProjectNotesRequest* request,
+                                                          v1::ProjectNotesResponse* response) {
+  return unary(context_, call, request, "/det.v1.ProjectService/PutProjectNotes",
+               [this, request, response](const Caller&) -> Status {
+                 TRY_ASSIGN(const std::string notes, notes_text(request->notes()));
+                 TRY(db::set_project_notes(context_.pool, request->project_id(), notes));
+                 return show_notes(request->project_id(), response);
                });
 }
 

@@ -28,6 +28,18 @@ class ProjectService final : public v1::ProjectService::CallbackService {
   grpc::ServerUnaryReactor* DeleteProject(grpc::CallbackServerContext* call,
                                           const v1::ProjectActionRequest* request,
                                           v1::DeleteProjectResponse* response) override;
+  grpc::ServerUnaryReactor* GetProjectByKey(grpc::CallbackServerContext* call,
+                                            const v1::GetProjectByKeyRequest* request,
+                                            v1::GetProjectResponse* response) override;
+  grpc::ServerUnaryReactor* GetProjectColumns(grpc::CallbackServerContext* call,
+                                              const v1::GetProjectColumnsRequest* request,
+                                              v1::GetProjectColumnsResponse* response) override;
+  grpc::ServerUnaryReactor* AddProjectNote(grpc::CallbackServerContext* call,
+                                           const v1::AddProjectNoteRequest* request,
+                                           v1::ProjectNotesResponse* response) override;
+  grpc::ServerUnaryReactor* PutProjectNotes(grpc::CallbackServerContext* call,
+                                            const v1::PutProjectNotesRequest* request,
+                                            v1::ProjectNotesResponse* response) override;
   grpc::ServerUnaryReactor* MoveProject(grpc::CallbackServerContext* call,
                                         const v1::MoveProjectRequest* request,
                                         v1::ProjectActionResponse* response) override;
@@ -39,6 +51,7 @@ class ProjectService final : public v1::ProjectService::CallbackService {
                                             v1::MoveExperimentsResponse* response) override;
 
  private:
+  Status show_notes(std::int64_t id, v1::ProjectNotesResponse* response) const;
   Status archive(const v1::ProjectActionRequest& request, bool archived) const;
   Status post(const v1::PostProjectRequest& request, const Caller& caller, v1::Project* response) const;
   Status patch(const v1::PatchProjectRequest& request, v1::Project* response) const;

@@ -7,7 +7,16 @@ namespace {
 
 bool fits(const Named& named, const core::Allocation& allocation, const core::Trial& trial) {
   return (!named.experiment || *named.experiment == trial.experiment) && (!named.trial || *named.trial == trial.id) &&
-         (!named.allocation || *named.allocation == allocation.id);
+         (!named.allocation || *named.allocation == allocation.id) && (!named.task || *named.task == trial.task);
+}
+
+/// Of a trial outside the cluster, as if it had an allocation.
+core::Allocation imagined(const core::Trial& trial) {
+  core::Allocation allocation;
+  allocation.id = AllocationId(trial.task.value + "." + std::to_string(trial.run));
+  allocation.trial = trial.id;
+  allocation.run = trial.run;
+  return allocation;
 }
 
 Reporter describe(const core::Core& core, const core::Allocation& allocation, const core::Trial& trial) {
@@ -32,10 +41,41 @@ Reporter describe(const core::Core& core, const core::Allocation& allocation, co
   return out;
 }
 
+/// The trial outside the cluster that `named` speaks of, when the caller is its owner.
+Result<Reporter> find_outside(const Context& context, const Caller& caller, Named named) {
+  const auto session = db::find_session(context.pool, token_hash(caller.credentials.user_token));
+  if (!session && session.error().code == Code::kNotFound)
+    return fail(Code::kUnauthenticated, "the session has ended; log in again");
+  if (!session) return tl::unexpected(session.error());
+  if (session->limited) return fail(Code::kUnauthenticated, "an access token of a lesser role does not report");
+  // Upstream's clients have no allocation's id and give the task's.
+  const std::string task = named.allocation ? named.allocation->value : "";
+  named.allocation.reset();
+  auto found = std::make_shared<std::optional<Reporter>>();
+  const bool seen = context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
+    for (const auto& [id, trial] : core.trials()) {
+      const auto experiment = core.experiments().find(trial.experiment);
+      if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
+          experiment->second.owner != owner || core::is_terminal(trial.state))
+        continue;
+      const core::Allocation allocation = imagined(trial);
+      if (fits(named, allocation, trial) &&
+          (task.empty() || task == trial.task.value || task == allocation.id.value))
+        *found = describe(core, allocation, trial);
+    }
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
+  if (*found) return std::move(**found);
+  return fail(Code::kUnauthenticated,
+              "only its allocation's token speaks for a trial (Grpc-Metadata-x-allocation-token), and its owner's for "
+              "one outside the cluster");
+}
+
 }  // namespace
 
 Result<Reporter> find_reporter(const Context& context, const Caller& caller, const Named& named) {
   const std::string token = caller.credentials.allocation_token;
+  if (token.empty() && !caller.credentials.user_token.empty()) return find_outside(context, caller, named);
   auto candidates = std::make_shared<std::vector<Reporter>>();
   const bool seen = context.loop.inspect([candidates, named](const core::Core& core) {
     const auto take = [&](const core::Allocation& allocation) {

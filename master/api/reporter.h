@@ -11,7 +11,8 @@ namespace det::api {
 struct Named {
   std::optional<ExperimentId> experiment;
   std::optional<TrialId> trial;
-  std::optional<AllocationId> allocation;
+  std::optional<AllocationId> allocation;  ///< outside the cluster: the task's id does as well
+  std::optional<TaskId> task;
 };
 
 /// The allocation that a token stands for, and what its reports need.
@@ -29,8 +30,8 @@ struct Reporter {
   bool preempt_requested = false;
 };
 
-/// kUnauthenticated without the token of a live allocation that is what `named` says, kUnavailable when the core does
-/// not answer.
+/// kUnauthenticated without the token of a live allocation that is what `named` says, or of the owner of such a trial
+/// outside the cluster; kUnavailable when the core does not answer.
 Result<Reporter> find_reporter(const Context& context, const Caller& caller, const Named& named);
 /// Lets users pass (their rules were asked before), and processes as find_reporter() does.
 Status admit(const Context& context, const Caller& caller, const Named& named);

@@ -18,11 +18,16 @@ void to_proto(const ShownRole& role, v1::Role* out) {
   out->mutable_scope_type_mask()->set_cluster(true);
   out->mutable_scope_type_mask()->set_workspace(!cluster_only);
   // Each role may do what the ones below it may.
-  out->add_permissions()->set_name("view");
-  if (role.role >= db::Role::kEditor) out->add_permissions()->set_name("create and change");
+  const auto add = [out](const char* id, const char* name) {
+    v1::Permission* permission = out->add_permissions();
+    permission->set_id(id);
+    permission->set_name(name);
+  };
+  add("PERMISSION_TYPE_VIEW_WORKSPACE", "view");
+  if (role.role >= db::Role::kEditor) add("PERMISSION_TYPE_UPDATE_EXPERIMENT", "create and change");
   if (role.role >= db::Role::kWorkspaceAdmin)
-    out->add_permissions()->set_name("manage the workspace and its roles");
-  if (cluster_only) out->add_permissions()->set_name("administer the cluster");
+    add("PERMISSION_TYPE_UPDATE_WORKSPACE", "manage the workspace and its roles");
+  if (cluster_only) add("PERMISSION_TYPE_ADMINISTRATE_USER", "administer the cluster");
 }
 
 const ShownRole& shown(db::Role role) {

@@ -15,12 +15,14 @@
 #include "master/api/command.h"
 #include "master/api/context_changes.h"
 #include "master/api/diagnosis.h"
+#include "master/api/detached.h"
 #include "master/api/experiment.h"
 #include "master/api/explanation.h"
 #include "master/api/harness_session.h"
 #include "master/api/job.h"
 #include "master/api/join.h"
 #include "master/api/log.h"
+#include "master/api/model.h"
 #include "master/api/policy.h"
 #include "master/api/project.h"
 #include "master/api/prometheus.h"
@@ -92,6 +94,8 @@ struct Server::Parts {
         usage(c),
         diagnosis(c),
         contexts(c),
+        models(c),
+        detached(c),
         harness(c),
         agent(c) {}
 
@@ -122,6 +126,8 @@ struct Server::Parts {
   UsageService usage;
   DiagnosisService diagnosis;
   ContextService contexts;
+  ModelService models;
+  DetachedService detached;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -157,6 +163,8 @@ struct Server::Parts {
     builder.RegisterService(&usage);
     builder.RegisterService(&diagnosis);
     builder.RegisterService(&contexts);
+    builder.RegisterService(&models);
+    builder.RegisterService(&detached);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }

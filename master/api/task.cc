@@ -1,5 +1,6 @@
 #include "master/api/task.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/secret.h"
@@ -17,7 +18,109 @@ namespace {
 constexpr int kMostLines = 1000;
 constexpr std::size_t kLongestLine = 64 << 10;
 
+v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state) {
+  if (!state) return v1::TaskAllocation::STATE_UNSPECIFIED;
+  switch (*state) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      return v1::TaskAllocation::STATE_PULLING;
+    case core::AllocationState::kStarting:
+      return v1::TaskAllocation::STATE_STARTING;
+    case core::AllocationState::kRunning:
+      return v1::TaskAllocation::STATE_RUNNING;
+    case core::AllocationState::kTerminating:
+      return v1::TaskAllocation::STATE_TERMINATING;
+    case core::AllocationState::kTerminated:
+      break;
+  }
+  return v1::TaskAllocation::STATE_TERMINATED;
+}
+
+v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation& allocation) {
+  v1::AllocationSummary out;
+  if (core::is_command(allocation.trial)) {
+    const core::Command& command = core.commands().at(core::command_of(allocation.trial));
+    out.set_task_id(command.task.value);
+    out.set_name("Command " + command.task.value);
+    out.set_priority(command.queue.priority);
+  } else {
+    const core::Trial& trial = core.trials().at(allocation.trial);
+    const core::Experiment& experiment = core.experiments().at(trial.experiment);
+    out.set_task_id(trial.task.value);
+    out.set_name("Trial " + std::to_string(trial.id.value) + " (Experiment " + std::to_string(experiment.id.value) + ")");
+    out.set_priority(experiment.queue.priority);
+  }
+  out.set_allocation_id(allocation.id.value);
+  to_proto(allocation.started, out.mutable_registered_time());
+  out.set_resource_pool(allocation.pool);
+  out.set_slots_needed(allocation.slot_count());
+  out.set_scheduler_type("priority");
+  for (std::size_t i = 0; i < allocation.parts.size(); ++i) {
+    const core::AllocationPart& part = allocation.parts[i];
+    v1::ResourcesSummary* resources = out.add_resources();
+    resources->set_resources_id(allocation.id.value + "." + std::to_string(i));
+    resources->set_resources_type("docker-container");
+    resources->set_allocation_id(allocation.id.value);
+    resources->set_container_id(allocation.id.value);
+    auto& devices = (*resources->mutable_agent_devices())[part.agent.value];
+    for (const int slot : part.slots) devices.add_devices()->set_id(slot);
+  }
+  return out;
+}
+
 }  // namespace
+
+void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocation* out) {
+  out->set_task_id(task.value);
+  out->set_allocation_id(row.id.value);
+  out->set_state(task_state(core::parse_allocation_state(row.state)));
+  out->set_is_ready(out->state() == v1::TaskAllocation::STATE_RUNNING);
+  int slots = 0;
+  for (const core::AllocationPart& part : row.parts) slots += static_cast<int>(part.slots.size());
+  out->set_slots(slots);
+  out->set_exit_reason(row.exit_message.value_or(""));
+  if (row.exit_code) out->set_status_code(static_cast<int>(*row.exit_code));
+  to_proto(row.started, out->mutable_start_time());
+  if (row.ended) to_proto(*row.ended, out->mutable_end_time());
+}
+
+grpc::ServerUnaryReactor* TaskService::GetTasks(grpc::CallbackServerContext* call, const v1::GetTasksRequest* request,
+                                                v1::GetTasksResponse* response) {
+  auto body = [this, response](const Caller& caller) -> Status {
+    auto live = std::make_shared<std::vector<v1::AllocationSummary>>();
+    const bool seen = context_.loop.inspect([live](const core::Core& core) {
+      for (const auto& [id, allocation] : core.allocations())
+        if (allocation.state != core::AllocationState::kTerminated) live->push_back(summary_of(core, allocation));
+    });
+    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+    std::vector<std::string> tasks;
+    for (const v1::AllocationSummary& summary : *live) tasks.push_back(summary.task_id());
+    TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, tasks, context_.pool));
+    for (std::size_t i = 0; i < live->size(); ++i) {
+      v1::AllocationSummary& summary = (*live)[i];
+      if (visible[i]) (*response->mutable_allocation_id_to_summary())[summary.allocation_id()] = std::move(summary);
+    }
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.TaskService/GetTasks", body);
+}
+
+grpc::ServerUnaryReactor* TaskService::GetActiveTasksCount(grpc::CallbackServerContext* call,
+                                                           const v1::GetActiveTasksCountRequest* request,
+                                                           v1::GetActiveTasksCountResponse* response) {
+  // Trials are not counted.
+  auto body = [this, response](const Caller& caller) -> Status {
+    auto tasks = std::make_shared<std::vector<std::string>>();
+    const bool seen = context_.loop.inspect([tasks](const core::Core& core) {
+      for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
+    });
+    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+    TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
+    response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.TaskService/GetActiveTasksCount", body);
+}
 
 grpc::ServerUnaryReactor* TaskService::GetTask(grpc::CallbackServerContext* call, const v1::GetTaskRequest* request,
                                                v1::GetTaskResponse* response) {
@@ -26,9 +129,8 @@ grpc::ServerUnaryReactor* TaskService::GetTask(grpc::CallbackServerContext* call
     TRY_ASSIGN(const db::TaskFacts facts, db::get_task(context_.pool, id));
     v1::Task* task = response->mutable_task();
     task->set_task_id(id.value);
-    TrialId holder = facts.trial;
-    if (facts.trial.value != 0) {
-      TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, facts.trial));
+    if (!core::is_command(facts.holder)) {
+      TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, facts.holder));
       task->set_task_type(v1::TASK_TYPE_TRIAL);
       to_proto(trial.trial.started, task->mutable_start_time());
       if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
@@ -37,21 +139,9 @@ grpc::ServerUnaryReactor* TaskService::GetTask(grpc::CallbackServerContext* call
       task->set_task_type(v1::TASK_TYPE_COMMAND);
       to_proto(row.command.submitted, task->mutable_start_time());
       if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());
-      holder = core::as_trial(row.command.id);
     }
-    TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, holder));
-    for (const db::AllocationRow& row : allocations) {
-      v1::TaskAllocation* out = task->add_allocations();
-      out->set_task_id(id.value);
-      out->set_allocation_id(row.id.value);
-      out->set_state(row.ended ? v1::STATE_COMPLETED : v1::STATE_RUNNING);
-      int slots = 0;
-      for (const core::AllocationPart& part : row.parts) slots += static_cast<int>(part.slots.size());
-      out->set_slots(slots);
-      out->set_exit_reason(row.exit_message.value_or(""));
-      to_proto(row.started, out->mutable_start_time());
-      if (row.ended) to_proto(*row.ended, out->mutable_end_time());
-    }
+    TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, facts.holder));
+    for (const db::AllocationRow& row : allocations) to_proto(row, id, task->add_allocations());
     return {};
   };
   return unary(context_, call, request, "/det.v1.TaskService/GetTask", body);
@@ -82,11 +172,14 @@ Status TaskService::append(const Caller& caller, const v1::PostTaskLogsRequest& 
   std::map<std::string, std::vector<db::SentLine>> by_task;
   std::map<std::string, Reporter> reporters;
   for (const v1::TaskLog& line : request.logs()) {
-    auto known = reporters.find(line.allocation_id());
+    const std::string& key = line.allocation_id().empty() ? line.task_id() : line.allocation_id();
+    auto known = reporters.find(key);
     if (known == reporters.end()) {
-      TRY_ASSIGN(Reporter reporter,
-                 find_reporter(context_, caller, {.allocation = AllocationId(line.allocation_id())}));
-      known = reporters.emplace(line.allocation_id(), std::move(reporter)).first;
+      Named named;
+      if (line.allocation_id().empty()) named.task = TaskId(line.task_id());
+      if (!line.allocation_id().empty()) named.allocation = AllocationId(line.allocation_id());
+      TRY_ASSIGN(Reporter reporter, find_reporter(context_, caller, named));
+      known = reporters.emplace(key, std::move(reporter)).first;
     }
     const Reporter& reporter = known->second;
     if (line.task_id() != reporter.task.value)

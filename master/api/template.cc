@@ -65,6 +65,7 @@ grpc::ServerUnaryReactor* TemplateService::GetTemplates(grpc::CallbackServerCont
                  const db::TemplateFilter filter{
                      .part = make_utf8(request->name()),
                      .visible = caller.grants.visible(),
+                     .workspaces = {request->workspace_ids().begin(), request->workspace_ids().end()},
                      .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
                  TRY_ASSIGN(const auto page, db::list_templates(context_.pool, filter));
                  for (const db::TemplateRow& row : page.rows) to_proto(row, response->add_templates());
@@ -99,6 +100,34 @@ grpc::ServerUnaryReactor* TemplateService::PutTemplate(grpc::CallbackServerConte
   return unary(
       context_, call, request, "/det.v1.TemplateService/PutTemplate",
       [this, request, response](const Caller& caller) { return set(*request, caller, true, response); });
+}
+
+grpc::ServerUnaryReactor* TemplateService::PatchTemplateConfig(grpc::CallbackServerContext* call,
+                                                               const v1::PatchTemplateConfigRequest* request,
+                                                               v1::PatchTemplateConfigResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    const std::string& name = request->template_name();
+    TRY_ASSIGN(auto row, db::get_template(context_.pool, name));
+    row.text = to_yaml(from_struct(request->config()));
+    TRY(expconf::check_part(row.text, "template \"" + name + "\""));
+    TRY(db::set_template(context_.pool, row, true));
+    to_proto(row, response->mutable_template_());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.TemplateService/PatchTemplateConfig", body);
+}
+
+grpc::ServerUnaryReactor* TemplateService::PatchTemplateName(grpc::CallbackServerContext* call,
+                                                             const v1::PatchTemplateNameRequest* request,
+                                                             v1::PatchTemplateNameResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    TRY(check_name(request->new_name()));
+    TRY(db::rename_template(context_.pool, request->old_name(), request->new_name()));
+    TRY_ASSIGN(const auto row, db::get_template(context_.pool, request->new_name()));
+    to_proto(row, response->mutable_template_());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.TemplateService/PatchTemplateName", body);
 }
 
 grpc::ServerUnaryReactor* TemplateService::DeleteTemplate(grpc::CallbackServerContext* call,

@@ -21,6 +21,12 @@ class TemplateService final : public v1::TemplateService::CallbackService {
   grpc::ServerUnaryReactor* PutTemplate(grpc::CallbackServerContext* call,
                                         const v1::SetTemplateRequest* request,
                                         v1::SetTemplateResponse* response) override;
+  grpc::ServerUnaryReactor* PatchTemplateConfig(grpc::CallbackServerContext* call,
+                                                const v1::PatchTemplateConfigRequest* request,
+                                                v1::PatchTemplateConfigResponse* response) override;
+  grpc::ServerUnaryReactor* PatchTemplateName(grpc::CallbackServerContext* call,
+                                              const v1::PatchTemplateNameRequest* request,
+                                              v1::PatchTemplateNameResponse* response) override;
   grpc::ServerUnaryReactor* DeleteTemplate(grpc::CallbackServerContext* call,
                                            const v1::DeleteTemplateRequest* request,
                                            v1::DeleteTemplateResponse* response) override;

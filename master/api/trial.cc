@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "master/api/convert.h"
 #include "master/api/reporter.h"
+#include "master/db/experiment_changes.h"
 #include "master/expconf/parse.h"
 
 namespace det::api {
@@ -94,6 +95,8 @@ grpc::ServerUnaryReactor* TrialService::GetTrial(grpc::CallbackServerContext* ca
     TRY_ASSIGN(const auto summary, context_.metrics.summaries(id));
     to_proto(row, response->mutable_trial());
     to_proto(summary, response->mutable_trial()->mutable_summary_metrics());
+    TRY_ASSIGN(const std::string metadata, db::get_run_metadata(context_.pool, id));
+    json_to_struct(metadata, response->mutable_trial()->mutable_metadata());
     return {};
   };
   return unary(context_, call, request, "/det.v1.TrialService/GetTrial", body);
@@ -172,6 +175,11 @@ grpc::ServerUnaryReactor* TrialService::KillTrial(grpc::CallbackServerContext* c
 Status TrialService::compare(const v1::CompareTrialsRequest& request,
                              v1::CompareTrialsResponse* response) const {
   TRY_ASSIGN(db::SeriesRequest wanted, series_request(request));
+  const v1::Int32FieldFilter& range = request.time_series_filter().integer_range();
+  if (range.has_gt()) wanted.first_steps = std::max<std::int64_t>(wanted.first_steps, range.gt().value() + 1);
+  if (range.has_gte()) wanted.first_steps = std::max<std::int64_t>(wanted.first_steps, range.gte().value());
+  if (range.has_lt()) wanted.last_steps = std::min<std::int64_t>(wanted.last_steps, range.lt().value() - 1);
+  if (range.has_lte()) wanted.last_steps = std::min<std::int64_t>(wanted.last_steps, range.lte().value());
   const std::string only = group_of(request.metric_type(), request.group());
   const std::set<std::string> names(request.metric_names().begin(), request.metric_names().end());
   const std::set<std::string> ids(request.metric_ids().begin(), request.metric_ids().end());

@@ -193,9 +193,7 @@ grpc::ServerUnaryReactor* TrialService::ReportTrialProgress(grpc::CallbackServer
                                                             v1::ReportTrialProgressResponse*) {
   auto body = [this, request](const Caller& caller) -> Status {
     TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.trial = TrialId(request->trial_id())}));
-    double progress = request->progress();
-    if (request->is_raw() && reporter.length > 0) progress = std::min(1.0, progress / reporter.length);
-    if (request->is_raw() && reporter.length == 0) return {};
+    const double progress = request->progress();
     if (!(progress >= 0 && progress <= 1)) return fail(Code::kInvalidArgument, "progress: must be within 0 and 1");
     TRY(context_.loop.ask(core::ReportProgress{.trial = reporter.trial,
                                                .run = reporter.run,

@@ -20,6 +20,17 @@ class UserService final : public v1::UserService::CallbackService {
                                      v1::PostUserResponse* response) override;
   grpc::ServerUnaryReactor* PatchUser(grpc::CallbackServerContext* call, const v1::PatchUserRequest* request,
                                       v1::PatchUserResponse* response) override;
+  // user_settings.cc
+  grpc::ServerUnaryReactor* GetUserSetting(grpc::CallbackServerContext* call, const v1::GetUserSettingRequest* request,
+                                           v1::GetUserSettingResponse* response) override;
+  grpc::ServerUnaryReactor* PostUserSetting(grpc::CallbackServerContext* call,
+                                            const v1::PostUserSettingRequest* request,
+                                            v1::PostUserSettingResponse* response) override;
+  grpc::ServerUnaryReactor* ResetUserSetting(grpc::CallbackServerContext* call,
+                                             const v1::ResetUserSettingRequest* request,
+                                             v1::ResetUserSettingResponse* response) override;
+  grpc::ServerUnaryReactor* PatchUsers(grpc::CallbackServerContext* call, const v1::PatchUsersRequest* request,
+                                       v1::PatchUsersResponse* response) override;
   grpc::ServerUnaryReactor* SetUserPassword(grpc::CallbackServerContext* call,
                                             const v1::SetUserPasswordRequest* request,
                                             v1::SetUserPasswordResponse* response) override;

@@ -18,6 +18,7 @@ void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
   out->set_archived(row.archived);
   out->set_username(row.username);
   out->set_immutable(row.id == db::kDefaultWorkspace);
+  out->set_pinned(row.pinned);
   out->set_num_projects(static_cast<int>(row.num_projects));
   out->set_num_experiments(static_cast<int>(row.num_experiments));
   if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
@@ -32,11 +33,14 @@ grpc::ServerUnaryReactor* WorkspaceService::GetWorkspaces(grpc::CallbackServerCo
     db::WorkspaceFilter filter{
         .visible = caller.grants.visible(),
         .name = make_utf8(request->name()),
+        .exact_name = make_utf8(request->name_case_sensitive()),
         .users = {request->users().begin(), request->users().end()},
         .user_ids = {request->user_ids().begin(), request->user_ids().end()},
+        .viewer = caller.user.id,
         .by_name = request->sort_by() == v1::GetWorkspacesRequest::SORT_BY_NAME,
         .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
     if (request->has_archived()) filter.archived = request->archived().value();
+    if (request->has_pinned()) filter.pinned = request->pinned().value();
     TRY_ASSIGN(const auto page, db::list_workspaces(context_.pool, filter));
     for (const db::WorkspaceRow& row : page.rows) to_proto(row, response->add_workspaces());
     to_pagination(page, filter.window, response->mutable_pagination());
@@ -49,8 +53,8 @@ grpc::ServerUnaryReactor* WorkspaceService::GetWorkspace(grpc::CallbackServerCon
                                                          const v1::GetWorkspaceRequest* request,
                                                          v1::GetWorkspaceResponse* response) {
   return unary(context_, call, request, "/det.v1.WorkspaceService/GetWorkspace",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request->id()));
+               [this, request, response](const Caller& caller) -> Status {
+                 TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request->id(), caller.user.id));
                  to_proto(row, response->mutable_workspace());
                  return {};
                });
@@ -110,6 +114,23 @@ grpc::ServerUnaryReactor* WorkspaceService::UnarchiveWorkspace(grpc::CallbackSer
                                                                v1::WorkspaceActionResponse*) {
   return unary(context_, call, request, "/det.v1.WorkspaceService/UnarchiveWorkspace",
                [this, request](const Caller&) { return archive(*request, false); });
+}
+
+grpc::ServerUnaryReactor* WorkspaceService::PinWorkspace(grpc::CallbackServerContext* call,
+                                                         const v1::WorkspaceActionRequest* request,
+                                                         v1::WorkspaceActionResponse*) {
+  return unary(context_, call, request, "/det.v1.WorkspaceService/PinWorkspace", [this, request](const Caller& caller) {
+    return db::pin_workspace(context_.pool, caller.user.id, request->id(), true);
+  });
+}
+
+grpc::ServerUnaryReactor* WorkspaceService::UnpinWorkspace(grpc::CallbackServerContext* call,
+                                                           const v1::WorkspaceActionRequest* request,
+                                                           v1::WorkspaceActionResponse*) {
+  return unary(context_, call, request, "/det.v1.WorkspaceService/UnpinWorkspace",
+               [this, request](const Caller& caller) {
+                 return db::pin_workspace(context_.pool, caller.user.id, request->id(), false);
+               });
 }
 
 grpc::ServerUnaryReactor* WorkspaceService::DeleteWorkspace(grpc::CallbackServerContext* call,

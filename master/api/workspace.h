@@ -27,6 +27,12 @@ class WorkspaceService final : public v1::WorkspaceService::CallbackService {
   grpc::ServerUnaryReactor* UnarchiveWorkspace(grpc::CallbackServerContext* call,
                                                const v1::WorkspaceActionRequest* request,
                                                v1::WorkspaceActionResponse* response) override;
+  grpc::ServerUnaryReactor* PinWorkspace(grpc::CallbackServerContext* call,
+                                         const v1::WorkspaceActionRequest* request,
+                                         v1::WorkspaceActionResponse* response) override;
+  grpc::ServerUnaryReactor* UnpinWorkspace(grpc::CallbackServerContext* call,
+                                           const v1::WorkspaceActionRequest* request,
+                                           v1::WorkspaceActionResponse* response) override;
   grpc::ServerUnaryReactor* DeleteWorkspace(grpc::CallbackServerContext* call,
                                             const v1::WorkspaceActionRequest* request,
                                             v1::DeleteWorkspaceResponse* response) override;

@@ -21,12 +21,7 @@ Allocation* Core::Impl::live_allocation(TrialId trial) {
 void Core::Impl::assign(Trial& trial, const std::vector<scheduler::Part>& parts) {
   waiting.erase(trial.id);
   ++trial.run;
-  if (trial.run > 1) {
-    // The new run starts from the checkpoint: what earlier runs did beyond it has not happened.
-    if (!is(Mutant::kArchiveForgotten)) inserts.push_back(ArchiveMetrics{trial.id, trial.latest_steps});
-    trial.steps_completed = trial.latest_steps;
-    trial.last_validation = trial.checkpoint_validation;
-  }
+  if (trial.run > 1) begin_from_checkpoint(trial);
   touched_trials.insert(trial.id);
   allocate(trial.task, trial.id, trial.run, parts);
 }
@@ -146,7 +141,8 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
   held->second.erase(allocation.id);
   if (held->second.empty()) on_agent.erase(held);
   const bool gang = allocation.parts.size() > 1;
-  if (part.exit->kind != ExitKind::kSucceeded && (!allocation.exit || is(Mutant::kLastExitCounts))) {
+  const bool counts = part.exit->kind != ExitKind::kSucceeded && !part.daemon;
+  if (counts && (!allocation.exit || is(Mutant::kLastExitCounts))) {
     allocation.exit = part.exit;
     if (gang) allocation.exit->message += " (on agent " + part.agent.value + ")";
   }
@@ -156,7 +152,13 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
     return one.state == AllocationState::kTerminated;
   });
   if (last) return finish(allocation);
-  if (allocation.exit && !allocation.kill_again && !is(Mutant::kGangOutlivesPart)) end_the_others(allocation);
+  if (allocation.kill_again || is(Mutant::kGangOutlivesPart)) return;
+  if (allocation.exit)
+    return end_the_others(allocation, "a part of it ended: " + allocation.exit->message + "; the others are killed", "ERROR");
+  const bool done = std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& one) {
+    return one.daemon || one.state == AllocationState::kTerminated;
+  });
+  if (done) end_the_others(allocation, "all but its helpers have ended; these are ended too", "INFO");
 }
 
 /// Of a gang that loses an agent the others fail first: they miss their peer at once, we miss the agent later. Such a
@@ -173,19 +175,23 @@ void Core::Impl::excuse(Allocation& allocation) {
   }
 }
 
-void Core::Impl::end_the_others(Allocation& allocation) {
+void Core::Impl::end_the_others(Allocation& allocation, const std::string& why, const std::string& level) {
   allocation.preempt_deadline.reset();
   allocation.kill_again = now.mono + options.kill_repeat;
   advance(allocation, AllocationState::kTerminating);
   set_timer(allocation);
   tell_leaving(allocation);
-  log(allocation, "a part of it ended: " + allocation.exit->message + "; the others are killed", "ERROR");
+  log(allocation, why, level);
   send_kill(allocation);
 }
 
 void Core::Impl::finish(Allocation& allocation) {
   change(allocation.state, AllocationState::kTerminated);
-  if (!allocation.exit) allocation.exit = allocation.parts.front().exit;
+  if (!allocation.exit) {
+    const auto counted = std::find_if(allocation.parts.begin(), allocation.parts.end(),
+                                      [](const AllocationPart& part) { return !part.daemon; });
+    allocation.exit = (counted == allocation.parts.end() ? allocation.parts.begin() : counted)->exit;
+  }
   allocation.ended = now.wall;
   allocation.preempt_deadline.reset();
   allocation.kill_again.reset();

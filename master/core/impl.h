@@ -136,7 +136,9 @@ struct Core::Impl {
   // trials.cc
   void handle(const KillTrial& input);
   void handle(const EndTrial& input);
+  void handle(const TakeUpTrial& input);
   void create_trial(Experiment& experiment, const searcher::Create& create);
+  void begin_from_checkpoint(Trial& trial);
   void request_slots_later(Trial& trial);
   void retry(TrialId id);
   void hold(Trial& trial);
@@ -181,7 +183,7 @@ struct Core::Impl {
   void advance(Allocation& allocation, AllocationPart& part, AllocationState state);
   void finish(Allocation& allocation, AllocationPart& part, Exit exit);
   void finish(Allocation& allocation);
-  void end_the_others(Allocation& allocation);
+  void end_the_others(Allocation& allocation, const std::string& why, const std::string& level);
   void excuse(Allocation& allocation);
   void look_at_deadlines(Allocation& allocation);
   void set_timer(const Allocation& allocation);
@@ -208,6 +210,8 @@ struct Core::Impl {
   void handle(const ReportInvalidHp& input);
   void handle(const AcknowledgePreemption& input);
   void handle(const HarnessAlive& input);
+  void handle(const AskToLeave& input);
+  void handle(const MarkDaemon& input);
 };
 
 }  // namespace det::core

@@ -228,6 +228,32 @@ struct EndTrial {
   std::string message;
 };
 
+/// A process outside the cluster takes its trial up: a new run begins, from the newest checkpoint, and earlier runs are
+/// fenced off. `hparams` (a JSON object) replaces what the configuration gave. Replies Done, or kAborted (it has ended),
+/// or kFailedPrecondition: the trial is the cluster's.
+struct TakeUpTrial {
+  ReplyTo reply = 0;
+  TrialId trial;
+  std::optional<std::string> hparams;
+  bool new_run = true;  ///< else only `hparams` changes
+};
+/// A process knows that its machine is about to go: it is asked to leave as if the core wanted it to. Repeats safely.
+/// Replies Done; kFailedPrecondition outside the cluster.
+struct AskToLeave {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+};
+/// A part of an allocation is a helper of the others: when all that are none have succeeded, it is ended, and how it
+/// ends does not count. Repeats safely. Replies Done; kInvalidArgument for a part that is not there, or the only one
+/// left that is none.
+struct MarkDaemon {
+  ReplyTo reply = 0;
+  TrialId trial;
+  RunNumber run = 0;
+  std::size_t part = 0;
+};
+
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
@@ -235,6 +261,6 @@ using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitC
                            SetService, AgentConnected,
                            AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
                            ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
-                           HarnessAlive, EndTrial, Tick>;
+                           HarnessAlive, EndTrial, TakeUpTrial, AskToLeave, MarkDaemon, Tick>;
 
 }  // namespace det::core

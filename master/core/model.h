@@ -164,6 +164,7 @@ struct AllocationPart {
   std::vector<int> slots;      ///< slot ids on `agent`; empty for a zero-slot task
   AllocationState state = AllocationState::kAssigned;
   std::optional<Exit> exit;    ///< once it is kTerminated
+  bool daemon = false;         ///< a helper of the others, ended when they are done
   bool operator==(const AllocationPart&) const = default;
 };
 

@@ -199,4 +199,30 @@ void Core::Impl::handle(const HarnessAlive& input) {
   reply(input.reply, Done{});
 }
 
+void Core::Impl::handle(const AskToLeave& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Allocation* const allocation = live_allocation(input.trial);
+  if (!allocation) return reply(input.reply, fail(Code::kFailedPrecondition, "the cluster does not run this trial"));
+  reply(input.reply, Done{});
+  ask_to_leave(*allocation, "its process says that its machine is about to go");
+}
+
+void Core::Impl::handle(const MarkDaemon& input) {
+  auto fenced = fence(input.trial, input.run);
+  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
+  Allocation* const allocation = live_allocation(input.trial);
+  if (!allocation || input.part >= allocation->parts.size())
+    return reply(input.reply, fail(Code::kInvalidArgument, "the allocation has no such part"));
+  const auto others = std::count_if(allocation->parts.begin(), allocation->parts.end(), [&](const AllocationPart& part) {
+    return !part.daemon && &part != &allocation->parts[input.part];
+  });
+  if (others == 0)
+    return reply(input.reply, fail(Code::kInvalidArgument, "one part of an allocation must do its work: not all are helpers"));
+  reply(input.reply, Done{});
+  if (allocation->parts[input.part].daemon) return;
+  allocation->parts[input.part].daemon = true;
+  touched_allocations.insert(allocation->id);
+}
+
 }  // namespace det::core

@@ -96,6 +96,31 @@ void Core::Impl::handle(const EndTrial& input) {
   end(trial, input.end);
 }
 
+void Core::Impl::handle(const TakeUpTrial& input) {
+  auto it = trials.find(input.trial);
+  const std::string name = "trial " + std::to_string(input.trial.value);
+  if (it == trials.end() || is_terminal(it->second.state))
+    return reply(input.reply, fail(Code::kAborted, name + " has ended or does not exist"));
+  Trial& trial = it->second;
+  if (!unmanaged(trial))
+    return reply(input.reply, fail(Code::kFailedPrecondition, name + " is the cluster's: it starts it by itself"));
+  reply(input.reply, Done{});
+  touched_trials.insert(trial.id);
+  heard(trial);
+  if (input.hparams) trial.hparams = *input.hparams;
+  if (!input.new_run) return;
+  ++trial.run;
+  begin_from_checkpoint(trial);
+  log(trial, trial.run, name + " is taken up outside the cluster, at step " + std::to_string(trial.steps_completed));
+}
+
+/// What earlier runs did beyond the checkpoint has not happened.
+void Core::Impl::begin_from_checkpoint(Trial& trial) {
+  if (!is(Mutant::kArchiveForgotten)) inserts.push_back(ArchiveMetrics{trial.id, trial.latest_steps});
+  trial.steps_completed = trial.latest_steps;
+  trial.last_validation = trial.checkpoint_validation;
+}
+
 void Core::Impl::request_slots(Trial& trial) {
   waiting.insert(trial.id);
   tell_request(trial);

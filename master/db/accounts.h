@@ -54,6 +54,16 @@ struct UserChange {
 /// Repeats safely.
 Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep);
 
+/// What a client keeps for a user.
+struct UserSetting {
+  std::string path, key, value;
+};
+/// In order of path and key.
+Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id);
+/// Puts them, each over the one of its path and key; one without a value is removed. Repeats safely.
+Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings);
+Status clear_user_settings(Pool& pool, UserId id);
+
 struct Session {
   std::int64_t id = 0;
   User user;

@@ -24,6 +24,7 @@ core::AllocationPart read_part(const Json& json) {
     part.exit = core::Exit{parse_exit_kind(exit.at("kind").get<std::string>()), exit.at("code").get<int>(),
                            exit.at("message").get<std::string>()};
   }
+  part.daemon = json.value("daemon", false);
   return part;
 }
 
@@ -46,6 +47,7 @@ std::string write_parts(const std::vector<core::AllocationPart>& parts) {
                     {"slots", part.slots},
                     {"state", core::allocation_state_name(part.state)},
                     {"exit", write_exit(part.exit)}});
+    if (part.daemon) list.back()["daemon"] = true;
   }
   return dump_json(list);
 }

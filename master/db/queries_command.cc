@@ -95,11 +95,11 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
   TRY_ASSIGN(const Rows rows,
              pool.query("SELECT id, state IN ('COMPLETED', 'CANCELED', 'ERROR') FROM trials WHERE task_id = $1"
-                        " UNION ALL SELECT 0, ended IS NOT NULL FROM commands WHERE task_id = $1",
+                        " UNION ALL SELECT -id, ended IS NOT NULL FROM commands WHERE task_id = $1",
                         task));
   if (rows.empty()) return fail(Code::kNotFound, "task " + task.value + " not found");
   TaskFacts facts;
-  rows[0].into(facts.trial, facts.ended);
+  rows[0].into(facts.holder, facts.ended);
   return facts;
 }
 

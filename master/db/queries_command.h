@@ -26,7 +26,7 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task);
 
 /// What a follower of a task's log wants to know. kNotFound for what is neither a trial's task nor a command.
 struct TaskFacts {
-  TrialId trial;  ///< 0 for a command
+  TrialId holder;  ///< of its allocations: the trial, or a command as the core names it (core::is_command)
   bool ended = false;
 };
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task);

@@ -2,7 +2,7 @@
 
 #define DET_TEMPLATE_FILTER                                                                               \
   " FROM templates WHERE strpos(lower(name), lower($1)) > 0 AND ($2::bigint[] IS NULL OR workspace_id = " \
-  "ANY ($2))"
+  "ANY ($2)) AND (cardinality($3::bigint[]) = 0 OR workspace_id = ANY ($3))"
 
 namespace det::db {
 namespace {
@@ -15,7 +15,7 @@ auto no_template(const std::string& name) {
 
 Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filter) {
   TRY_ASSIGN(const Rows counted,
-             pool.query("SELECT count(*)" DET_TEMPLATE_FILTER, filter.part, filter.visible));
+             pool.query("SELECT count(*)" DET_TEMPLATE_FILTER, filter.part, filter.visible, filter.workspaces));
   Page<TemplateRow> page;
   page.total = counted[0].next<std::int64_t>();
   const Span span = resolve(filter.window, page.total);
@@ -23,10 +23,10 @@ Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filte
   if (span.count == 0) return page;
   TRY_ASSIGN(const Rows rows,
              pool.query(filter.window.descending ? "SELECT name, text, workspace_id" DET_TEMPLATE_FILTER
-                                                   " ORDER BY name DESC OFFSET $3 LIMIT $4"
+                                                   " ORDER BY name DESC OFFSET $4 LIMIT $5"
                                                  : "SELECT name, text, workspace_id" DET_TEMPLATE_FILTER
-                                                   " ORDER BY name OFFSET $3 LIMIT $4",
-                        filter.part, filter.visible, span.first, span.count));
+                                                   " ORDER BY name OFFSET $4 LIMIT $5",
+                        filter.part, filter.visible, filter.workspaces, span.first, span.count));
   for (int i = 0; i < rows.size(); ++i) {
     TemplateRow& row = page.rows.emplace_back();
     rows[i].into(row.name, row.text, row.workspace);
@@ -53,6 +53,15 @@ Status set_template(Pool& pool, const TemplateRow& row, bool replace) {
           row.name, row.text, replace, row.workspace));
   if (made.empty())
     return fail(Code::kAlreadyExists, "template \"" + row.name + "\" exists already; replace it with PUT");
+  return {};
+}
+
+Status rename_template(Pool& pool, const std::string& name, const std::string& new_name) {
+  auto rows = pool.query("UPDATE templates SET name = $2, changed = now() WHERE name = $1", name, new_name);
+  if (!rows && rows.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists, "template \"" + new_name + "\" exists already; choose another name");
+  TRY(rows);
+  if (rows->affected() == 0) return no_template(name);
   return {};
 }
 

@@ -14,6 +14,7 @@ struct TemplateRow {
 struct TemplateFilter {
   std::string part;                                  ///< of the name, whatever the case
   std::optional<std::vector<std::int64_t>> visible;  ///< the workspaces that may be looked into; nothing: all
+  std::vector<std::int64_t> workspaces;              ///< any of these; empty: all
   Window window;
 };
 /// In order of the name.
@@ -22,6 +23,8 @@ Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filte
 Result<TemplateRow> get_template(Pool& pool, const std::string& name);
 /// kAlreadyExists when the name is taken: by anyone when `replace` is false, by another workspace with it.
 Status set_template(Pool& pool, const TemplateRow& row, bool replace);
+/// kNotFound; kAlreadyExists.
+Status rename_template(Pool& pool, const std::string& name, const std::string& new_name);
 /// kNotFound.
 Status delete_template(Pool& pool, const std::string& name);
 

@@ -15,7 +15,7 @@
   "w.id, p.name,"                                                                                            \
   " w.name, e.resource_pool, e.parent_id, n.count, e.searcher_name, e.searcher_metric, "                     \
   "e.smaller_is_better, best.id,"                                                                            \
-  " best.best_metric, c.count, c.size"
+  " best.best_metric, c.count, c.size, e.request_id, p.owner_id, p.archived OR w.archived"
 /// What belongs to an experiment row beyond the table itself. NaN sorts above everything: it is left out
 /// first.
 #define DET_EXPERIMENT_JOINS                                                                               \
@@ -94,7 +94,7 @@ void read_experiment(Rows::Row& row, ExperimentRow& out) {
   row.into(out.unmanaged, out.progress, out.submitted, out.ended, out.duration, out.owner, out.username, out.project,
            out.workspace, out.project_name, out.workspace_name, out.resource_pool, out.parent, out.num_trials,
            out.searcher_name, out.searcher_metric, out.smaller_is_better, out.best_trial, out.best_metric,
-           out.checkpoint_count, out.checkpoint_size);
+           out.checkpoint_count, out.checkpoint_size, out.request, out.project_owner, out.parent_archived);
 }
 
 std::vector<std::string> names(const std::vector<core::State>& states) {
@@ -146,6 +146,23 @@ Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vect
     read_experiment(row, out.emplace_back());
   }
   return out;
+}
+
+Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector<std::int64_t>& experiments,
+                                                   const std::vector<std::string>& commands) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT e.id::text, u.name, p.workspace_id FROM experiments e"
+                                         " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id"
+                                         " WHERE e.id = ANY ($1) UNION ALL"
+                                         " SELECT c.task_id, u.name, c.workspace_id FROM commands c"
+                                         " JOIN users u ON u.id = c.owner_id WHERE c.task_id = ANY ($2)",
+                                         experiments, commands));
+  std::map<std::string, JobPlace> places;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    const auto id = row.next<std::string>();
+    row.into(places[id].username, places[id].workspace);
+  }
+  return places;
 }
 
 Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id) {

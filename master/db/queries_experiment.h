@@ -1,6 +1,8 @@
 // Owns reads of experiments: lists and one in full.
 #pragma once
 
+#include <map>
+
 #include "master/db/queries.h"
 
 namespace det::db {
@@ -70,6 +72,9 @@ struct ExperimentRow {
   std::optional<double> best_metric;
   std::int64_t checkpoint_count = 0;  ///< completed ones
   std::int64_t checkpoint_size = 0;   ///< bytes
+  RequestId request;                  ///< by which its submission is known
+  std::optional<UserId> project_owner;
+  bool parent_archived = false;  ///< its project, or the workspace of that
 };
 
 struct ExperimentDetail : ExperimentRow {
@@ -83,6 +88,14 @@ struct ExperimentDetail : ExperimentRow {
 Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter& filter);
 /// In any order; ids that do not exist are left out.
 Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vector<std::int64_t>& ids);
+/// Whose an experiment or a command is, and where.
+struct JobPlace {
+  std::string username;
+  std::int64_t workspace = 1;
+};
+/// Ids that do not exist are left out.
+Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector<std::int64_t>& experiments,
+                                                   const std::vector<std::string>& commands);
 /// kNotFound.
 Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id);
 /// The experiment a submission with this request id made, if any.

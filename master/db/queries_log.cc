@@ -37,4 +37,18 @@ Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
   return out;
 }
 
+Result<LogFields> log_fields(Pool& pool, const TaskId& task) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT coalesce(array_agg(DISTINCT allocation_id) FILTER (WHERE allocation_id <> ''), '{}'),"
+                        " coalesce(array_agg(DISTINCT agent_id) FILTER (WHERE agent_id <> ''), '{}'),"
+                        " coalesce(array_agg(DISTINCT stdtype) FILTER (WHERE stdtype <> ''), '{}'),"
+                        " coalesce(array_agg(DISTINCT source) FILTER (WHERE source <> ''), '{}'),"
+                        " coalesce(array_agg(DISTINCT rank::bigint) FILTER (WHERE rank >= 0), '{}')"
+                        " FROM task_logs WHERE task_id = $1",
+                        task));
+  LogFields out;
+  rows[0].into(out.allocations, out.agents, out.stdtypes, out.sources, out.ranks);
+  return out;
+}
+
 }  // namespace det::db

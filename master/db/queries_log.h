@@ -31,4 +31,11 @@ struct LogRow {
 /// kInvalidArgument for a bad expression, kDeadlineExceeded when the search takes longer than 5 s.
 Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter);
 
+/// What the lines of a task can be filtered by, each in order.
+struct LogFields {
+  std::vector<std::string> allocations, agents, stdtypes, sources;
+  std::vector<std::int64_t> ranks;
+};
+Result<LogFields> log_fields(Pool& pool, const TaskId& task);
+
 }  // namespace det::db

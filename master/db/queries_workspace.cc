@@ -6,11 +6,14 @@
   "o.owner_id = ANY ($5))"
 #define DET_WORKSPACE_FILTER                                  \
   " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id" \
-  " WHERE ($1::bigint[] IS NULL OR o.id = ANY ($1))" DET_OWNED
+  " WHERE ($1::bigint[] IS NULL OR o.id = ANY ($1))" DET_OWNED                                  \
+  " AND ($6 = '' OR o.name = $6) AND ($8::boolean IS NULL OR " DET_PINNED("$7") " = $8)"
+#define DET_PINNED(user) "EXISTS (SELECT FROM workspace_pins n WHERE n.workspace_id = o.id AND n.user_id = " user ")"
 #define DET_WORKSPACE_COLUMNS                                       \
   "o.id, o.name, o.owner_id, coalesce(u.name, ''), o.archived,"     \
   " (SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)," \
   " (SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id WHERE p.workspace_id = o.id)"
+#define DET_PROJECT_KEY "coalesce(o.key, 'P' || o.id)"
 #define DET_PROJECT_TABLES \
   " FROM projects o JOIN workspaces w ON w.id = o.workspace_id LEFT JOIN users u ON u.id = o.owner_id"
 #define DET_PROJECT_FILTER DET_PROJECT_TABLES " WHERE o.workspace_id = $1" DET_OWNED
@@ -19,7 +22,9 @@
   " o.archived OR w.archived, (SELECT count(*) FROM experiments e WHERE e.project_id = o.id)," \
   " (SELECT count(*) FROM experiments e WHERE e.project_id = o.id AND e.state NOT IN"          \
   " ('COMPLETED', 'CANCELED', 'ERROR')),"                                                      \
-  " (SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id)"
+  " (SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id),"                   \
+  " (SELECT count(*) FROM experiments e JOIN trials t ON t.experiment_id = e.id WHERE e.project_id = o.id)," \
+  " " DET_PROJECT_KEY ", o.notes"
 
 namespace det::db {
 namespace {
@@ -32,17 +37,20 @@ auto no_project(std::int64_t id) {
 }
 
 void read(Rows::Row& row, WorkspaceRow& out) {
-  row.into(out.id, out.name, out.owner, out.username, out.archived, out.num_projects, out.num_experiments);
+  row.into(out.id, out.name, out.owner, out.username, out.archived, out.num_projects, out.num_experiments,
+           out.pinned);
 }
 void read(Rows::Row& row, ProjectRow& out) {
   row.into(out.id, out.workspace, out.name, out.description, out.workspace_name, out.owner, out.username,
-           out.archived, out.num_experiments, out.num_active_experiments, out.last_experiment);
+           out.archived, out.num_experiments, out.num_active_experiments, out.last_experiment, out.num_runs, out.key,
+           out.notes);
 }
 
 /// `count` and `select` take the same parameters; the latter two more.
 template <typename T>
 Result<Page<T>> page_of(Pool& pool, const char* count, const std::string& select, Params params, bool by_name,
                         const Window& window) {
+  const std::string offset = std::to_string(params.size() + 1), limit = std::to_string(params.size() + 2);
   TRY_ASSIGN(const Rows counted, pool.run(count, params));
   Page<T> page;
   page.total = counted[0].template next<std::int64_t>();
@@ -52,7 +60,7 @@ Result<Page<T>> page_of(Pool& pool, const char* count, const std::string& select
   params.add(span.first);
   params.add(span.count);
   const std::string sql = select + (by_name ? " ORDER BY lower(o.name)" : " ORDER BY o.id") +
-                          (window.descending ? " DESC" : "") + " OFFSET $6 LIMIT $7";
+                          (window.descending ? " DESC" : "") + " OFFSET $" + offset + " LIMIT $" + limit;
   TRY_ASSIGN(const Rows rows, pool.run(sql.c_str(), params));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
@@ -73,16 +81,18 @@ Result<Rows> named(Result<Rows> rows, const std::string& what, const std::string
 
 Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& filter) {
   return page_of<WorkspaceRow>(
-      pool, "SELECT count(*)" DET_WORKSPACE_FILTER, "SELECT " DET_WORKSPACE_COLUMNS DET_WORKSPACE_FILTER,
-      Params(filter.visible, filter.name, filter.archived, filter.users, filter.user_ids), filter.by_name,
-      filter.window);
+      pool, "SELECT count(*)" DET_WORKSPACE_FILTER,
+      "SELECT " DET_WORKSPACE_COLUMNS ", " DET_PINNED("$7") DET_WORKSPACE_FILTER,
+      Params(filter.visible, filter.name, filter.archived, filter.users, filter.user_ids, filter.exact_name,
+             filter.viewer, filter.pinned),
+      filter.by_name, filter.window);
 }
 
-Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id) {
+Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
   TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT " DET_WORKSPACE_COLUMNS
+             pool.query("SELECT " DET_WORKSPACE_COLUMNS ", " DET_PINNED("$2")
                         " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id WHERE o.id = $1",
-                        id));
+                        id, viewer));
   if (rows.empty()) return no_workspace(id);
   WorkspaceRow out;
   Rows::Row row = rows[0];
@@ -115,6 +125,13 @@ Status archive_workspace(Pool& pool, std::int64_t id, bool archived) {
   return {};
 }
 
+Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned) {
+  TRY(pool.query(pinned ? "INSERT INTO workspace_pins (user_id, workspace_id) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+                        : "DELETE FROM workspace_pins WHERE user_id = $1 AND workspace_id = $2",
+                 user, id));
+  return {};
+}
+
 Status delete_workspace(Pool& pool, std::int64_t id) {
   const auto gone = pool.with<bool>([&](Connection& connection) -> Result<bool> {
     TRY(connection.begin());
@@ -131,7 +148,7 @@ Status delete_workspace(Pool& pool, std::int64_t id) {
   });
   if (!gone && gone.error().code == Code::kFailedPrecondition) {
     return fail(Code::kFailedPrecondition,
-                "workspace " + std::to_string(id) + " still has experiments; move them to another one first");
+                "workspace " + std::to_string(id) + " still has experiments or models; move them to another one first");
   }
   TRY(gone);
   if (!*gone) return no_workspace(id);
@@ -167,22 +184,44 @@ Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, cons
   return rows[0].next<std::int64_t>();
 }
 
+Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT o.id FROM projects o WHERE " DET_PROJECT_KEY " = $1"
+                                         " AND ($2::bigint[] IS NULL OR o.workspace_id = ANY ($2))",
+                                         key, visible));
+  if (rows.empty()) return fail(Code::kNotFound, "project with key " + key + " not found");
+  return rows[0].next<std::int64_t>();
+}
+
 Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const std::string& name,
-                                    const std::string& description, UserId owner) {
+                                    const std::string& description, UserId owner, const std::string& key) {
   TRY_ASSIGN(const Rows rows,
-             named(pool.query("INSERT INTO projects (workspace_id, name, description, owner_id)"
-                              " VALUES ($1, $2, $3, $4) RETURNING id",
-                              workspace, name, description, owner),
-                   "project", name));
+             named(pool.query("INSERT INTO projects (workspace_id, name, description, owner_id, key)"
+                              " VALUES ($1, $2, $3, $4, nullif($5, '')) RETURNING id",
+                              workspace, name, description, owner, key),
+                   "project", name + "\" or of key \"" + key));
   return rows[0].next<std::int64_t>();
 }
 
 Status change_project(Pool& pool, std::int64_t id, const std::optional<std::string>& name,
-                      const std::optional<std::string>& description) {
+                      const std::optional<std::string>& description, const std::optional<std::string>& key) {
   TRY_ASSIGN(const Rows rows, named(pool.query("UPDATE projects SET name = coalesce($2::text, name),"
-                                               " description = coalesce($3::text, description) WHERE id = $1",
-                                               id, name, description),
-                                    "project", name.value_or("")));
+                                               " description = coalesce($3::text, description),"
+                                               " key = coalesce($4::text, key) WHERE id = $1",
+                                               id, name, description, key),
+                                    "project", name ? *name : key.value_or("")));
+  if (rows.affected() == 0) return no_project(id);
+  return {};
+}
+
+Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
+  TRY_ASSIGN(const Rows rows, pool.query("UPDATE projects SET notes = $2::json WHERE id = $1", id, notes));
+  if (rows.affected() == 0) return no_project(id);
+  return {};
+}
+
+Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes));
   if (rows.affected() == 0) return no_project(id);
   return {};
 }

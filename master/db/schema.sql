@@ -72,7 +72,23 @@ CREATE TABLE projects (
     owner_id     bigint REFERENCES users,
     archived     boolean NOT NULL DEFAULT false,
     created      timestamptz NOT NULL DEFAULT now(),
+    key          text UNIQUE,                 -- short, for people; NULL: 'P' and the id
+    notes        json NOT NULL DEFAULT '[]',  -- objects of name and contents
     UNIQUE (workspace_id, name)
+);
+-- Who pinned what. Written by queries_workspace.
+CREATE TABLE workspace_pins (
+    user_id      bigint NOT NULL REFERENCES users ON DELETE CASCADE,
+    workspace_id bigint NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    PRIMARY KEY (user_id, workspace_id)
+);
+-- What clients keep for a user. Written by accounts.
+CREATE TABLE user_settings (
+    user_id bigint NOT NULL REFERENCES users ON DELETE CASCADE,
+    path    text NOT NULL,
+    key     text NOT NULL,
+    value   text NOT NULL,
+    PRIMARY KEY (user_id, path, key)
 );
 
 -- Who has which role where; a row without a workspace holds in all of them. Cluster admins are users.admin. Written by
@@ -381,3 +397,37 @@ CREATE TABLE agent_certificates (
     revoked       boolean NOT NULL DEFAULT false
 );
 CREATE INDEX agent_certificates_agent ON agent_certificates (agent_id);
+
+-- The model registry. Written by registry. last_version: the highest number ever given.
+CREATE TABLE models (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name         text NOT NULL UNIQUE,
+    description  text NOT NULL DEFAULT '',
+    metadata     json NOT NULL DEFAULT '{}',
+    labels       text[] NOT NULL DEFAULT '{}',
+    notes        text NOT NULL DEFAULT '',
+    workspace_id bigint NOT NULL REFERENCES workspaces,
+    owner_id     bigint NOT NULL REFERENCES users,
+    archived     boolean NOT NULL DEFAULT false,
+    last_version bigint NOT NULL DEFAULT 0,
+    created      timestamptz NOT NULL DEFAULT now(),
+    changed      timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX models_workspace ON models (workspace_id);
+-- A checkpoint with a row here is registered: neither it nor its experiment may be deleted.
+CREATE TABLE model_versions (
+    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    model_id        bigint NOT NULL REFERENCES models ON DELETE CASCADE,
+    version         bigint NOT NULL,
+    checkpoint_uuid text NOT NULL REFERENCES checkpoints,
+    name            text NOT NULL DEFAULT '',
+    comment         text NOT NULL DEFAULT '',
+    notes           text NOT NULL DEFAULT '',
+    metadata        json NOT NULL DEFAULT '{}',
+    labels          text[] NOT NULL DEFAULT '{}',
+    owner_id        bigint NOT NULL REFERENCES users,
+    created         timestamptz NOT NULL DEFAULT now(),
+    changed         timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (model_id, version)
+);
+CREATE INDEX model_versions_checkpoint ON model_versions (checkpoint_uuid);

@@ -71,8 +71,12 @@ std::string event_text(const loop::Event& event) {
     case Kind::kLogs:
       break;
   }
-  return "id: " + std::to_string(event.id) + "\nevent: " + std::string(kind_name(change.kind)) +
-         "\ndata: " + dump_json(data) + "\n\n";
+  std::string text = "id: " + std::to_string(event.id) + "\nevent: " + std::string(kind_name(change.kind)) +
+                     "\ndata: " + dump_json(data) + "\n\n";
+  // Whatever moves a job in its queue, or gives and takes slots, is a change of one of these two.
+  if (change.kind == Kind::kExperiment || change.kind == Kind::kAllocation)
+    text += "event: job\ndata: " + dump_json(Json{{"experimentId", change.experiment.value}}) + "\n\n";
+  return text;
 }
 
 /// One stream. All members on the serial worker, but for what the exchange takes from any thread.

@@ -56,22 +56,28 @@ struct Site::Impl {
   std::unique_ptr<EventStream> events;
   loop::Workers* serial = nullptr;
   bool tls = false;
-  std::string health, openapi, api_page;
+  std::string health, info, openapi, api_page;
   Handler handler;
   std::thread thread;
 
   void handle(Request request, const std::shared_ptr<Exchange>& plain) {
     auto exchange = std::make_shared<Secured>(plain, tls);
     const std::string& path = request.path;
-    if (path == "/health") {
-      return exchange->respond(
-          {200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, health});
+    if (path == "/health" || path == "/info") {
+      return exchange->respond({200,
+                                {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}},
+                                path == "/health" ? health : info});
     }
     if (path == "/api/v1/api.swagger.json") {
       return exchange->respond({200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-cache"}}, openapi});
     }
     if (path == "/docs/rest-api" || path == "/docs/rest-api/") {
       return exchange->respond({200, {{"Content-Type", "text/html; charset=utf-8"}, {"Cache-Control", "no-cache"}}, api_page});
+    }
+    if (path == "/task-logs") return task_logs(std::move(request), exchange);
+    if (path.starts_with("/proxy/")) {
+      return exchange->respond(
+          error_response({Code::kUnimplemented, "not offered: there is no proxy to services of tasks", {}}));
     }
     if (path == "/api/v1/events") return events->handle(std::move(request), exchange);
     if (path.starts_with("/api/")) return gateway->handle(std::move(request), exchange);
@@ -90,6 +96,13 @@ struct Site::Impl {
                    {"Cache-Control", "no-store"}},
                   ""};
     gateway->download(request, "det.v1.PrometheusService.Scrape", "what", what, std::move(head), exchange);
+  }
+
+  /// The older form of POST /api/v1/task/logs, of which upstream's log shipper is fond: the list alone.
+  void task_logs(Request request, const std::shared_ptr<Exchange>& exchange) {
+    request.path = "/api/v1/task/logs";
+    request.body = "{\"logs\":" + request.body + "}";
+    gateway->handle(std::move(request), exchange);
   }
 
   void download(const Request& request, const std::shared_ptr<Exchange>& exchange) {
@@ -133,6 +146,7 @@ void Site::start(Parts parts) {
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
   impl.health = parts.health;
+  impl.info = parts.info;
   impl.openapi = openapi_json(parts.services);
   impl.api_page = openapi_page(parts.services);
   impl.handler.body_limit = [&impl](const Request& request) { return impl.gateway->body_limit(request); };

@@ -51,13 +51,15 @@ Surroundings around(const std::string& type, int slots) {
 
 TEST_CASE("a task finds in its environment who it is", "[environment]") {
   auto found = variables(order(), around("CPU", 2));
-  const std::map<std::string, std::string> expected{{"DET_MASTER", "h:1"},
+  const std::map<std::string, std::string> expected{{"DET_MASTER", "http://h:1"},
                                                     {"DET_CLUSTER_ID", "c"},
                                                     {"DET_AGENT_ID", "a"},
                                                     {"DET_SLOT_IDS", "[1]"},
                                                     {"DET_TASK_ID", "1.a"},
                                                     {"DET_ALLOCATION_ID", "1.a.2"},
-                                                    {"DET_RESOURCES_ID", "1.a.2"},
+                                                    {"DET_RESOURCES_ID", "1.a.2.0"},
+                                                    {"DET_RESOURCES_TYPE", "docker-container"},
+                                                    {"DET_USER", "trial-5"},
                                                     {"DET_CONTAINER_ID", "1.a.2"},
                                                     {"DET_SESSION_TOKEN", "secret"},
                                                     {"DET_TASK_TYPE", "TRIAL"},
@@ -110,7 +112,7 @@ TEST_CASE("the user's variables win over ours but for DET_*", "[environment]") {
   auto found = variables(with, around("CPU", 2), &refused);
   CHECK(found["OMP_NUM_THREADS"] == "3");
   CHECK(found["ODD"] == "a=b\r\n;$(x)");
-  CHECK(found["DET_MASTER"] == "h:1");
+  CHECK(found["DET_MASTER"] == "http://h:1");
   CHECK(refused.size() == 2);
 }
 

@@ -67,7 +67,7 @@ class Chaos:
 
     # ---- faults ----
     def pids(self, name, mark=""):
-        own = f"DET_MASTER=127.0.0.1:{self.cluster.port}\0"
+        own = f"DET_MASTER=http://127.0.0.1:{self.cluster.port}\0"
         return sorted(pid for pid, (comm, env) in processes().items() if comm == name and (own in env or (mark and mark in env)))
 
     def postgres(self):

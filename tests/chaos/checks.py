@@ -121,6 +121,6 @@ class Books:
 # P8
 def leftovers(cluster):
     """Processes of trials, by the variable that every process of an allocation inherits."""
-    mark = f"DET_MASTER=127.0.0.1:{cluster.port}\0"
+    mark = f"DET_MASTER=http://127.0.0.1:{cluster.port}\0"
     return [f"process {pid} ({name}) outlives its allocation" for pid, (name, env) in processes().items()
             if mark in env and "DET_ALLOCATION_ID=" in env and pid != os.getpid()]

@@ -88,7 +88,7 @@ struct Experiments : v1::ExperimentService::Service {
     world.contexts[sha256_hex(archive)] = archive;
     if (world.uploads_lost-- > 0) return {grpc::StatusCode::UNAVAILABLE, "the answer was lost"};
     response->mutable_experiment()->set_id(1);
-    response->add_warnings("be careful");
+    response->add_config_warnings("be careful");
     return Status::OK;
   }
   Status GetExperiments(ServerContext* context, const v1::GetExperimentsRequest* request,

@@ -215,7 +215,7 @@ class Cluster:
     def task_processes(self, trial):
         """Processes that belong to a trial, by the variable every process of an allocation inherits."""
         return [pid for pid, (_, env) in processes().items() if f"DET_TRIAL_ID={trial}\0" in env
-                and f"DET_MASTER={self.address}\0" in env]
+                and f"DET_MASTER={self.url}\0" in env]
 
     def log_tail(self, name, lines=30):
         path = self.dir / name
@@ -235,7 +235,7 @@ class Cluster:
                 self.kill_master()
         marker = str(self.dir)
         for pid, (_, env) in processes().items():
-            if pid != os.getpid() and self.port and f"DET_MASTER={self.address}\0" in env:
+            if pid != os.getpid() and self.url and f"DET_MASTER={self.url}\0" in env:
                 os.kill(pid, signal.SIGKILL)
         subprocess.run(["pkill", "-KILL", "-f", marker], check=False)
         if keep:

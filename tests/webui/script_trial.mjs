@@ -92,7 +92,7 @@ function heard(message) {
 }
 
 function connect() {
-  const session = http2.connect(`http://${DET_MASTER}`);
+  const session = http2.connect(DET_MASTER);
   const again = () => {
     if (stream === own) stream = undefined;
     session.destroy();

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "master/db/accounts.h"
 #include "master/db/queries_config.h"
+#include "master/db/registry.h"
 #include "master/db/queries_workspace.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
@@ -117,6 +118,12 @@ struct Lab {
   /// What lives cannot be deleted, by whomever.
   void restore(bool deletes) {
     (void)db::set_template(bench.pool, {"net", std::string("name: ") + kCanary, 2}, true);
+    REQUIRE(bench.pool.query("UPDATE checkpoints SET state = 'COMPLETED'"));
+    (void)db::delete_model(bench.pool, "llm");
+    REQUIRE(db::create_model(bench.pool, {.name = "llm", .description = kCanary, .notes = kCanary, .metadata = "{}",
+                                          .workspace = 2, .owner = UserId(1)}));
+    REQUIRE(db::add_model_version(bench.pool, "llm", {.checkpoint = CheckpointId("c-1"), .notes = kCanary,
+                                                      .metadata = "{}", .owner = UserId(1)}) == 1);
     REQUIRE(db::archive_workspace(bench.pool, 2, false));
     REQUIRE(db::archive_project(bench.pool, 2, false));
     REQUIRE(bench.pool.query("UPDATE experiments SET state = $1, archived = false", deletes ? "ACTIVE" : "COMPLETED"));
@@ -207,7 +214,7 @@ TEST_CASE("every method lets in whom it should, as everybody there is") {
       // An agent or experiment that only the core would know is not there for anybody.
       const bool absent =
           answer.code == grpc::StatusCode::NOT_FOUND && line.expected[i] == "ok" &&
-          (line.method.starts_with("ClusterService/") || line.method.find("/GetModelDef") != std::string::npos ||
+          (line.method.starts_with("ClusterService/") || line.method.ends_with("/GetAllocation") || line.method.find("/GetModelDef") != std::string::npos ||
            line.method.ends_with("/GetBestSearcherValidationMetric"));
       const bool login = line.method == "AuthService/Login";
       if (!absent && !login) CHECK(outcome_of(answer) == line.expected[i]);
@@ -227,7 +234,9 @@ TEST_CASE("what a stranger may not see is answered like what is not there") {
                                     {": 2", ": 4242"},
                                     {"\"c-1\"", "\"4242\""},
                                     {"\"command-1\"", "\"4242\""},
-                                    {"template_name: \"net\"", "template_name: \"4242\""}}) {
+                                    {"template_name: \"net\"", "template_name: \"4242\""},
+                                    {"old_name: \"net\"", "old_name: \"4242\""},
+                                    {"model_name: \"llm\"", "model_name: \"4242\""}}) {
       for (std::size_t at = 0; (at = nowhere.request.find(id, at)) != std::string::npos; at += other.size())
         nowhere.request.replace(at, id.size(), other);
     }
@@ -240,6 +249,7 @@ TEST_CASE("what a stranger may not see is answered like what is not there") {
       if (const std::size_t at = text.find(id); at != std::string::npos)
         text.replace(at, id.size(), id.substr(0, id.find(' ')) + " 4242");
     }
+    if (const std::size_t at = text.find("\"llm\""); at != std::string::npos) text.replace(at, 5, "\"4242\"");
     if (const std::size_t at = text.find("\"net\""); at != std::string::npos) text.replace(at, 5, "\"4242\"");
     if (line.method != "WorkspaceService/PostWorkspace") CHECK(text == absent.text);
   }

@@ -182,8 +182,8 @@ TEST_CASE("policies are the admin's to set, and bind everybody") {
   v1::CreateExperimentResponse response;
   REQUIRE(desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response).ok());
   CHECK(response.config().fields().at("max_restarts").number_value() == 1);
-  REQUIRE(response.warnings_size() == 1);
-  CHECK_THAT(response.warnings(0), Catch::Contains("is not heeded: config policy:1:34 sets it"));
+  REQUIRE(response.config_warnings_size() == 1);
+  CHECK_THAT(response.config_warnings(0), Catch::Contains("is not heeded: config policy:1:34 sets it"));
   CHECK(desk.experiments() == 0);
 
   v1::DeleteGlobalConfigPoliciesRequest gone;

@@ -181,5 +181,30 @@ TEST_CASE("an experiment holds no more than its max_slots") {
   CHECK(bench.core().allocations().size() == 2);
 }
 
+TEST_CASE("a part that is a helper is ended when the others have succeeded, and its end does not count") {
+  Pair pair;
+  pair.run();
+  CHECK(pair.step(MarkDaemon{0, kTrial, 1, 2})->error().code == Code::kInvalidArgument);
+  REQUIRE(*pair.step(MarkDaemon{0, kTrial, 1, 1}));
+  REQUIRE(*pair.step(MarkDaemon{0, kTrial, 1, 1}));
+  CHECK(pair.step(MarkDaemon{0, kTrial, 1, 0})->error().code == Code::kInvalidArgument);
+  CHECK(pair.live(kTrial)->parts[1].daemon);
+  pair.update(kTrial, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"}, 0);
+  REQUIRE(pair.sends<KillAllocation>().size() == 1);
+  CHECK(pair.sends<KillAllocation>()[0].agent == AgentId("b"));
+  pair.update(kTrial, AllocationState::kTerminated, Exit{ExitKind::kStopped, 143, "killed by signal 15"}, 1);
+  CHECK(pair.trial(kTrial).state == State::kCompleted);
+  CHECK(pair.trial(kTrial).restarts == 0);
+}
+
+TEST_CASE("a process that knows that its machine goes is asked to leave, and runs again") {
+  Pair pair;
+  pair.run();
+  REQUIRE(*pair.step(AskToLeave{0, kTrial, 1}));
+  CHECK(pair.sends<PreemptAllocation>().size() == 1);
+  CHECK(std::get<Attached>(*pair.attach(kTrial, 1)).preempt);
+  CHECK(pair.step(AskToLeave{0, kTrial, 2})->error().code == Code::kAborted);
+}
+
 }  // namespace
 }  // namespace det::core

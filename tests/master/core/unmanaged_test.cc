@@ -158,5 +158,25 @@ TEST_CASE("a submission sent again makes one experiment, and one that searches i
   CHECK(bench.disk().experiments.size() == 1);
 }
 
+TEST_CASE("a trial outside the cluster that is taken up begins a new run from its checkpoint") {
+  Outside bench;
+  REQUIRE(*bench.step(TakeUpTrial{.trial = kTrial, .hparams = R"({"lr":1})", .new_run = false}));
+  CHECK(bench.trial(kTrial).run == 1);
+  CHECK(bench.trial(kTrial).hparams == R"({"lr":1})");
+  REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
+  REQUIRE(bench.checkpoint(kTrial, 1, 10, "c"));
+  REQUIRE(bench.validate(kTrial, 1, 20, 0.4));
+  REQUIRE(*bench.step(TakeUpTrial{.trial = kTrial, .hparams = std::nullopt}));
+  CHECK(bench.trial(kTrial).run == 2);
+  CHECK(bench.trial(kTrial).steps_completed == 10);
+  CHECK(bench.trial(kTrial).last_validation == 10);
+  CHECK(bench.step(HarnessAlive{0, kTrial, 1})->error().code == Code::kAborted);
+  CHECK(bench.step(HarnessAlive{0, kTrial, 2})->has_value());
+  const ExperimentId managed = bench.submit(bench.config());
+  (void)managed;
+  CHECK(bench.step(TakeUpTrial{.trial = TrialId(2), .hparams = std::nullopt})->error().code == Code::kFailedPrecondition);
+  CHECK(bench.step(TakeUpTrial{.trial = TrialId(9), .hparams = std::nullopt})->error().code == Code::kAborted);
+}
+
 }  // namespace
 }  // namespace det::core

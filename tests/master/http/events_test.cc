@@ -26,6 +26,13 @@ TEST_CASE("an event says what changed, and nothing more") {
         "id: 7\nevent: trial\ndata: {\"experimentId\":1,\"trialId\":2,\"state\":\"STATE_ACTIVE\"}\n\n");
 }
 
+TEST_CASE("what moves a job is told as a change of the job too, under the same number") {
+  const loop::Event event{8, {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"}};
+  CHECK(http::event_text(event) ==
+        "id: 8\nevent: experiment\ndata: {\"experimentId\":1,\"state\":\"STATE_ACTIVE\"}\n\n"
+        "event: job\ndata: {\"experimentId\":1}\n\n");
+}
+
 TEST_CASE("strangers hear nothing") {
   Bench bench;
   Client client(bench.port());

@@ -1,0 +1,116 @@
+#include "master/api/detached.h"
+
+#include "base/text.h"
+#include "master/api/convert.h"
+#include "master/api/create.h"
+
+namespace det::api {
+namespace {
+
+/// Something was done for it already.
+bool has_begun(const core::Trial& trial) {
+  return trial.run > 1 || trial.steps_completed > 0 || trial.last_validation >= 0 || !trial.latest_checkpoint.empty();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* DetachedService::PutExperiment(grpc::CallbackServerContext* call,
+                                                         const v1::PutExperimentRequest* request,
+                                                         v1::CreateExperimentResponse* response) {
+  auto body = [this, request, response](const Caller& caller) -> Status {
+    const std::string& name = request->external_experiment_id();
+    if (name.empty() || name.size() > 100 || has_control_characters(name) || find_bad_utf8(name))
+      return fail(Code::kInvalidArgument, "external_experiment_id: 1 to 100 bytes, no control characters");
+    v1::CreateExperimentRequest create = request->create_experiment_request();
+    create.set_unmanaged(true);
+    create.set_request_id(std::string(kExternal) + name);
+    return create_experiment(context_, caller, create, std::nullopt, response);
+  };
+  return unary(context_, call, request, "/det.v1.DetachedService/PutExperiment", body);
+}
+
+Status DetachedService::trial_of(const v1::CreateTrialRequest& request, bool again, v1::Trial* out) const {
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
+  const std::string name = "experiment " + std::to_string(request.experiment_id());
+  if (!experiment.unmanaged)
+    return fail(Code::kFailedPrecondition, name + " is the cluster's: its search makes its trials");
+  if (experiment.trials.empty()) return fail(Code::kUnavailable, name + " has no trial yet; try again in a moment");
+  const TrialId id = experiment.trials.front();
+  TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
+  if (!again && has_begun(row.trial))
+    return fail(Code::kFailedPrecondition, name + " has one trial, and it has begun; make another experiment");
+  if (request.hparams().fields_size() > 0) {
+    const std::string hparams = dump_json(from_struct(request.hparams()));
+    TRY(db::check_json_object(hparams));
+    TRY(context_.loop.ask(core::TakeUpTrial{.trial = id, .hparams = hparams, .new_run = false}));
+  }
+  TRY_ASSIGN(const db::TrialRow now, db::get_trial(context_.pool, id));
+  to_proto(now, out);
+  return {};
+}
+
+grpc::ServerUnaryReactor* DetachedService::CreateTrial(grpc::CallbackServerContext* call,
+                                                       const v1::CreateTrialRequest* request,
+                                                       v1::CreateTrialResponse* response) {
+  return unary(context_, call, request, "/det.v1.DetachedService/CreateTrial", [this, request, response](const Caller&) {
+    return trial_of(*request, false, response->mutable_trial());
+  });
+}
+
+grpc::ServerUnaryReactor* DetachedService::PutTrial(grpc::CallbackServerContext* call,
+                                                    const v1::PutTrialRequest* request,
+                                                    v1::CreateTrialResponse* response) {
+  return unary(context_, call, request, "/det.v1.DetachedService/PutTrial", [this, request, response](const Caller&) {
+    return trial_of(request->create_trial_request(), true, response->mutable_trial());
+  });
+}
+
+Status DetachedService::start(const v1::StartTrialRequest& request, v1::StartTrialResponse* response) const {
+  const TrialId id(request.trial_id());
+  TRY_ASSIGN(const db::TrialRow before, db::get_trial(context_.pool, id));
+  if (!request.resume() && has_begun(before.trial)) {
+    return fail(Code::kFailedPrecondition,
+                "trial " + std::to_string(id.value) + " has begun; resume it, or make another experiment");
+  }
+  TRY(context_.loop.ask(core::TakeUpTrial{.trial = id, .hparams = std::nullopt}));
+  TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
+  response->set_trial_run_id(row.trial.run);
+  response->set_steps_completed(static_cast<int>(row.trial.latest_steps));
+  if (!row.trial.latest_checkpoint.empty()) response->set_latest_checkpoint(row.trial.latest_checkpoint);
+  return {};
+}
+
+grpc::ServerUnaryReactor* DetachedService::StartTrial(grpc::CallbackServerContext* call,
+                                                      const v1::StartTrialRequest* request,
+                                                      v1::StartTrialResponse* response) {
+  return unary(context_, call, request, "/det.v1.DetachedService/StartTrial",
+               [this, request, response](const Caller&) { return start(*request, response); });
+}
+
+Status DetachedService::patch(const v1::PatchTrialRequest& request, v1::Trial* out) const {
+  const TrialId id(request.trial_id());
+  TRY_ASSIGN(const db::TrialRow before, db::get_trial(context_.pool, id));
+  const auto state = from_proto(request.state());
+  if (request.has_state() && !state)
+    return fail(Code::kInvalidArgument, "state: STATE_RUNNING, or how it has ended");
+  if (state && core::is_terminal(*state)) {
+    // Said twice, it has ended the same way.
+    const bool repeated = before.trial.state == *state;
+    if (!repeated)
+      TRY(context_.loop.ask(core::EndTrial{.trial = id, .run = before.trial.run, .end = *state, .message = ""}));
+  } else {
+    TRY(context_.loop.ask(core::HarnessAlive{.trial = id, .run = before.trial.run}));
+  }
+  TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
+  to_proto(row, out);
+  return {};
+}
+
+grpc::ServerUnaryReactor* DetachedService::PatchTrial(grpc::CallbackServerContext* call,
+                                                      const v1::PatchTrialRequest* request,
+                                                      v1::PatchTrialResponse* response) {
+  return unary(context_, call, request, "/det.v1.DetachedService/PatchTrial",
+               [this, request, response](const Caller&) { return patch(*request, response->mutable_trial()); });
+}
+
+}  // namespace det::api

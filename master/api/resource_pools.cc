@@ -1,0 +1,101 @@
+// Owns the view of the resource pools: those that agents are in, and the default one.
+#include <set>
+
+#include "master/api/cluster.h"
+#include "master/api/convert.h"
+
+namespace det::api {
+namespace {
+
+v1::ResourcePool::SchedulerType scheduler_type(scheduler::Policy policy) {
+  switch (policy) {
+    case scheduler::Policy::kPriority:
+      return v1::ResourcePool::SCHEDULER_TYPE_PRIORITY;
+    case scheduler::Policy::kFairShare:
+      return v1::ResourcePool::SCHEDULER_TYPE_FAIR_SHARE;
+    case scheduler::Policy::kRoundRobin:
+      return v1::ResourcePool::SCHEDULER_TYPE_ROUND_ROBIN;
+  }
+  return v1::ResourcePool::SCHEDULER_TYPE_UNSPECIFIED;
+}
+
+v1::ResourcePool empty_pool(const std::string& name, bool is_default) {
+  v1::ResourcePool pool;
+  pool.set_name(name);
+  pool.set_type(v1::ResourcePool::RESOURCE_POOL_TYPE_STATIC);
+  pool.set_default_compute_pool(is_default);
+  pool.set_default_aux_pool(is_default);
+  pool.set_preemptible(true);
+  pool.set_scheduler_fitting_policy(v1::ResourcePool::FITTING_POLICY_BEST);
+  pool.set_location("on-prem");
+  pool.mutable_details();
+  pool.mutable_stats();
+  return pool;
+}
+
+void add_agent(const core::Agent& agent, const core::AgentSettings& settings, v1::ResourcePool& pool) {
+  const int slots = static_cast<int>(agent.slots.size());
+  pool.set_num_agents(pool.num_agents() + 1);
+  pool.set_slots_per_agent(std::max(pool.slots_per_agent(), slots));
+  if (settings.enabled)
+    pool.set_slots_available(pool.slots_available() + slots - static_cast<int>(settings.disabled_slots.size()));
+  if (agent.slots.empty()) return;
+  pool.set_slot_type(agent.slots[0].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);
+  if (agent.slots[0].type == "CUDA") pool.set_accelerator(agent.slots[0].brand);
+}
+
+std::vector<v1::ResourcePool> pools_of(const core::Core& core, const std::string& default_pool) {
+  std::map<std::string, v1::ResourcePool> pools;
+  const auto pool = [&](const std::string& name) -> v1::ResourcePool& {
+    return pools.try_emplace(name, empty_pool(name, name == default_pool)).first->second;
+  };
+  pool(default_pool);
+  for (const auto& [id, agent] : core.agents()) {
+    const auto settings = core.agent_settings().find(id);
+    add_agent(agent, settings == core.agent_settings().end() ? core::AgentSettings{} : settings->second,
+              pool(agent.pool));
+  }
+  for (const auto& [id, allocation] : core.allocations()) {
+    v1::ResourcePool& used = pool(allocation.pool);
+    used.set_slots_used(used.slots_used() + allocation.slot_count());
+    used.mutable_stats()->set_scheduled_count(used.stats().scheduled_count() + 1);
+    if (allocation.slot_count() == 0) used.set_aux_containers_running(used.aux_containers_running() + 1);
+  }
+  std::vector<v1::ResourcePool> list;
+  for (auto& [name, one] : pools) {
+    const auto known = core.pools().find(name);
+    scheduler::Snapshot snapshot;
+    if (known != core.pools().end()) snapshot = known->second.snapshot();
+    one.set_scheduler_type(scheduler_type(snapshot.rules.policy));
+    one.mutable_stats()->set_queued_count(static_cast<int>(snapshot.requests.size()));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ClusterService::GetResourcePools(grpc::CallbackServerContext* call,
+                                                           const v1::GetResourcePoolsRequest* request,
+                                                           v1::GetResourcePoolsResponse* response) {
+  auto body = [this, request, response](const Caller&) -> Status {
+    auto list = std::make_shared<std::vector<v1::ResourcePool>>();
+    const bool seen = context_.loop.inspect([list, name = context_.settings.default_pool](const core::Core& core) {
+      *list = pools_of(core, name);
+    });
+    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+    const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
+    const db::Span span = db::resolve(window, static_cast<std::int64_t>(list->size()));
+    db::Page<v1::ResourcePool> page{.total = static_cast<std::int64_t>(list->size()), .start = span.first};
+    page.rows.assign(list->begin() + span.first, list->begin() + span.first + span.count);
+    for (v1::ResourcePool& pool : page.rows) {
+      pool.set_cluster_name(context_.settings.cluster_name);
+      *response->add_resource_pools() = pool;
+    }
+    to_pagination(page, window, response->mutable_pagination());
+    return {};
+  };
+  return unary(context_, call, request, "/det.v1.ClusterService/GetResourcePools", body);
+}
+
+}  // namespace det::api
