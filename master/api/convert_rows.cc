@@ -50,6 +50,7 @@ void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
   out->set_checkpoint_count(static_cast<int>(row.checkpoint_count));
   out->set_checkpoint_size(row.checkpoint_size);
   out->mutable_duration()->set_value(static_cast<int>(row.duration));
+  out->mutable_config();  // empty in lists; upstream's clients insist on it
   if (row.project_owner) out->set_project_owner_id(static_cast<int>(row.project_owner->value));
   out->set_parent_archived(row.parent_archived);
   if (row.request.value.starts_with(kExternal)) out->set_external_experiment_id(row.request.value.substr(kExternal.size()));

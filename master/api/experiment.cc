@@ -124,7 +124,9 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperiment(grpc::CallbackServerC
                             db::get_experiment(context_.pool, ExperimentId(request->experiment_id())));
                  to_proto(row, response->mutable_experiment());
                  *response->mutable_config() = response->experiment().config();
-                 response->mutable_job_summary()->set_state(response->experiment().state());
+                 // A job's states are few, and upstream's clients know no others; what has ended is no job.
+                 if (response->experiment().state() == v1::STATE_QUEUED)
+                   response->mutable_job_summary()->set_state(v1::STATE_QUEUED);
                  return {};
                });
 }
