@@ -89,16 +89,10 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   // ---- gRPC's callbacks
-  void OnReadDone(bool ok) override {
-    on_edge([self = self_, ok] { self->read_done(ok); });
-  }
-  void OnWriteDone(bool ok) override {
-    on_edge([self = self_, ok] { self->write_done(ok); });
-  }
+  void OnReadDone(bool ok) override { on_edge([self = self_, ok] { self->read_done(ok); }); }
+  void OnWriteDone(bool ok) override { on_edge([self = self_, ok] { self->write_done(ok); }); }
   void OnCancel() override {}
-  void OnDone() override {
-    on_edge([self = std::move(self_)] { self->forget(); });
-  }
+  void OnDone() override { on_edge([self = std::move(self_)] { self->forget(); }); }
 
   // ---- on the edge worker
   void preempt() {

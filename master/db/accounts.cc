@@ -115,20 +115,13 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
       return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
     if (change.password_hash || change.active == false)
       TRY(connection.query("DELETE FROM sessions WHERE user_id = $1 AND token_hash <> $2", id, keep));
-    return connection.commit();
+    return {};
   };
-  const auto done = pool.with<bool>([&](Connection& connection) -> Result<bool> {
-    TRY(connection.begin());
-    const Status status = work(connection);
-    if (status) return true;
-    connection.rollback();
-    return tl::unexpected(status.error());
-  });
+  const Status done = pool.in_transaction(work);
   if (!done && done.error().code == Code::kAlreadyExists)
     return fail(Code::kAlreadyExists,
                 "user " + change.name.value_or("") + " exists already; choose another name");
-  TRY(done);
-  return {};
+  return done;
 }
 
 Result<std::int64_t> create_session(Pool& pool, UserId user, const std::string& token_hash,

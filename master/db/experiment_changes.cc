@@ -19,22 +19,6 @@ Status lock_ended(Connection& connection, ExperimentId id, const char* wish) {
   return fail(Code::kFailedPrecondition, named(id) + " has not ended and cannot be " + wish + "; cancel or kill it first");
 }
 
-/// `work` in one transaction.
-Status transact(Pool& pool, const std::function<Status(Connection&)>& work) {
-  const auto done = pool.with<bool>([&](Connection& connection) -> Result<bool> {
-    TRY(connection.begin());
-    Status status = work(connection);
-    if (status) status = connection.commit();
-    if (!status) {
-      connection.rollback();
-      return tl::unexpected(status.error());
-    }
-    return true;
-  });
-  if (!done) return tl::unexpected(done.error());
-  return {};
-}
-
 }  // namespace
 
 Status patch_experiment(Pool& pool, ExperimentId id, const ExperimentPatch& patch) {
@@ -53,7 +37,7 @@ Status replace_config(Pool& pool, ExperimentId id, const std::string& before, co
 }
 
 Status set_archived(Pool& pool, ExperimentId id, bool archived) {
-  return transact(pool, [&](Connection& connection) -> Status {
+  return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_ended(connection, id, "archived"));
     TRY(connection.query("UPDATE experiments SET archived = $2 WHERE id = $1", id, archived));
     return {};
@@ -83,7 +67,7 @@ Result<std::vector<std::string>> list_labels(Pool& pool, std::optional<std::int6
 }
 
 Status delete_experiment(Pool& pool, ExperimentId id) {
-  return transact(pool, [&](Connection& connection) -> Status {
+  return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_ended(connection, id, "deleted"));
     TRY(connection.query("UPDATE cluster SET last_experiment = greatest(last_experiment, (SELECT max(id) FROM"
                          " experiments)), last_trial = greatest(last_trial, (SELECT max(id) FROM trials))"));
@@ -176,7 +160,7 @@ Result<TrialId> trial_of_task(Pool& pool, const TaskId& task) {
 }
 
 Status append_lines(Pool& pool, const TaskId& task, const std::vector<SentLine>& lines) {
-  return transact(pool, [&](Connection& connection) -> Status {
+  return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(connection.query("SELECT pg_advisory_xact_lock(6579572, hashtext($1))", task));
     for (const SentLine& line : lines) {
       TRY(connection.query("INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source,"

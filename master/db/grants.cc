@@ -45,19 +45,6 @@ const char* lookup_sql(Placed kind) {
   return "";
 }
 
-/// In one transaction, which may be repeated whole.
-Status in_transaction(Pool& pool, const std::function<Status(Connection&)>& work) {
-  TRY(pool.with<bool>([&](Connection& connection) -> Result<bool> {
-    TRY(connection.begin());
-    Status done = work(connection);
-    if (done) done = connection.commit();
-    if (done) return true;
-    connection.rollback();
-    return tl::unexpected(done.error());
-  }));
-  return {};
-}
-
 }  // namespace
 
 std::string_view role_name(Role role) {
@@ -129,7 +116,7 @@ Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user
 }
 
 Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
-  Status done = in_transaction(pool, [&](Connection& connection) -> Status {
+  Status done = pool.in_transaction([&](Connection& connection) -> Status {
     for (const Grant& grant : grants) {
       const bool admin = grant.role == Role::kClusterAdmin;
       TRY_ASSIGN(
@@ -150,7 +137,7 @@ Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
 }
 
 Status remove_grants(Pool& pool, const std::vector<Grant>& grants) {
-  return in_transaction(pool, [&](Connection& connection) -> Status {
+  return pool.in_transaction([&](Connection& connection) -> Status {
     bool admins = false;
     for (const Grant& grant : grants) {
       if (grant.role == Role::kClusterAdmin) {

@@ -42,19 +42,6 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
   return insert(connection, certificate, token.id, token.pool);
 }
 
-/// `work` in a transaction.
-Status in_transaction(Pool& pool, const std::function<Status(Connection&)>& work) {
-  TRY(pool.with<bool>([&](Connection& connection) -> Result<bool> {
-    TRY(connection.begin());
-    Status status = work(connection);
-    if (status) status = connection.commit();
-    if (status) return true;
-    connection.rollback();
-    return tl::unexpected(status.error());
-  }));
-  return {};
-}
-
 }  // namespace
 
 Result<JoinToken> create_join_token(Pool& pool, JoinToken token, const std::string& token_hash, Duration lifetime) {
@@ -94,12 +81,11 @@ Status delete_expired_joins(Pool& pool) {
 }
 
 Status admit_agent(Pool& pool, const std::string& token_hash, const AgentCertificate& certificate) {
-  return in_transaction(
-      pool, [&](Connection& connection) -> Status { return admit(connection, token_hash, certificate); });
+  return pool.in_transaction([&](Connection& connection) -> Status { return admit(connection, token_hash, certificate); });
 }
 
 Status renew_agent(Pool& pool, const AgentCertificate& certificate) {
-  return in_transaction(pool, [&](Connection& connection) -> Status {
+  return pool.in_transaction([&](Connection& connection) -> Status {
     TRY_ASSIGN(const Rows rows, connection.query("SELECT pool, join_token_id FROM agent_certificates"
                                                  " WHERE agent_id = $1 AND key_digest = $2 AND NOT revoked"
                                                  " AND expires > now() ORDER BY expires DESC LIMIT 1 FOR UPDATE",

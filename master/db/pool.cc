@@ -11,6 +11,16 @@ Result<Rows> Pool::run(const char* sql, const Params& params) {
   return with<Rows>([&](Connection& connection) { return connection.run(sql, params); });
 }
 
+Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
+  return lend([&](Connection& connection) -> Status {
+    TRY(connection.begin());
+    Status status = work(connection);
+    if (status) status = connection.commit();
+    if (!status) connection.rollback();
+    return status;
+  });
+}
+
 Status Pool::lend(const std::function<Status(Connection&)>& work) {
   auto taken = free_.pop_batch(1, std::chrono::seconds(10));
   if (taken.empty())

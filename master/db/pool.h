@@ -29,6 +29,8 @@ class Pool {
     if (!status) return tl::unexpected(status.error());
     return result;
   }
+  /// `work` in one transaction, which commits when it succeeds. Like with(): it must be safe to repeat.
+  Status in_transaction(const std::function<Status(Connection&)>& work);
   /// One statement in a transaction of its own.
   template <typename... T>
   Result<Rows> query(const char* sql, const T&... values) {

@@ -83,20 +83,28 @@ Result<std::set<CheckpointId>> start_checkpoints(Pool& pool) {
   TRY_ASSIGN(const Rows rows,
              pool.query("SELECT coalesce(e.config->'searcher'->>'source_checkpoint_uuid', t.latest_checkpoint, '')"
                         " FROM experiments e LEFT JOIN trials t ON t.id = (e.config->'searcher'->>'source_trial_id')::bigint"
-                        " WHERE e.state NOT IN " DET_ENDED));
+                        " WHERE e.state NOT IN " DET_ENDED " UNION SELECT checkpoint_uuid FROM model_versions"));
   std::set<CheckpointId> uuids;
   for (int i = 0; i < rows.size(); ++i) uuids.insert(rows[i].next<CheckpointId>());
   return uuids;
 }
 
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' WHERE uuid = ANY ($1)"
-                        " AND state <> 'DELETED' AND NOT EXISTS (SELECT FROM trials t WHERE t.id = c.trial_id"
-                        " AND t.latest_checkpoint = c.uuid AND t.state NOT IN " DET_ENDED ") RETURNING uuid",
-                        texts(uuids)));
   std::vector<CheckpointId> marked;
-  for (int i = 0; i < rows.size(); ++i) marked.push_back(rows[i].next<CheckpointId>());
+  TRY(pool.in_transaction([&](Connection& connection) -> Status {
+    marked.clear();
+    // Locked before they are looked at, as add_model_version() does: none becomes a version of a model meanwhile.
+    TRY(connection.query("SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR UPDATE", texts(uuids)));
+    TRY_ASSIGN(const Rows rows,
+               connection.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED'"
+                                " WHERE uuid = ANY ($1) AND state <> 'DELETED'"
+                                " AND NOT EXISTS (SELECT FROM model_versions v WHERE v.checkpoint_uuid = c.uuid)"
+                                " AND NOT EXISTS (SELECT FROM trials t WHERE t.id = c.trial_id"
+                                " AND t.latest_checkpoint = c.uuid AND t.state NOT IN " DET_ENDED ") RETURNING uuid",
+                                texts(uuids)));
+    for (int i = 0; i < rows.size(); ++i) marked.push_back(rows[i].next<CheckpointId>());
+    return {};
+  }));
   return marked;
 }
 

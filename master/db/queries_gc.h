@@ -13,10 +13,11 @@ namespace det::db {
 Result<gc::Books> load_books(Pool& pool, ExperimentId id);
 /// Those with checkpoints whose files are there.
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool);
-/// From which experiments that have not ended start their trials.
+/// From which experiments that have not ended start their trials, and those that are versions of models.
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool);
 
-/// Marks them, but for those from which a trial that has not ended goes on. Says which are marked now.
+/// Marks them, but for those from which a trial that has not ended goes on and versions of models. Says which are
+/// marked now.
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids);
 /// Marks all of an experiment that has ended. kFailedPrecondition otherwise.
 Status mark_all_for_removal(Pool& pool, ExperimentId id);

@@ -83,16 +83,10 @@ Result<std::int64_t> lock_open(Connection& connection, const std::string& model)
 /// `work` on an open model, in one transaction.
 Status change(Pool& pool, const std::string& model,
               const std::function<Status(Connection&, std::int64_t id)>& work) {
-  TRY(pool.with<bool>([&](Connection& connection) -> Result<bool> {
-    TRY(connection.begin());
-    const auto id = lock_open(connection, model);
-    Status done = id ? work(connection, *id) : tl::unexpected(id.error());
-    if (done) done = connection.commit();
-    if (done) return true;
-    connection.rollback();
-    return tl::unexpected(done.error());
-  }));
-  return {};
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY_ASSIGN(const std::int64_t id, lock_open(connection, model));
+    return work(connection, id);
+  });
 }
 
 Result<std::vector<Registered>> read_registered(const Result<Rows>& rows) {

@@ -1,4 +1,5 @@
-"""Owns damaged checkpoints under real training: what was trained beyond the last sound one has not happened."""
+"""Owns damaged checkpoints under real training: the run goes on from the one before, and nothing shows what has not
+happened."""
 import json
 import os
 import pathlib
@@ -18,6 +19,23 @@ def flip(directory):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x10
     path.write_bytes(content)
+
+
+def cut(directory):
+    path = directory / "state_dict.pth"
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def lose_a_file(directory):
+    (directory / "trial_state.json").unlink()
+
+
+def lose_the_manifest(directory):
+    (directory / "manifest.json").unlink()
+
+
+def lose_all(directory):
+    directory.rename(directory.parent / (directory.name + ".lost"))
 
 
 class Damage(unittest.TestCase):
@@ -53,6 +71,27 @@ class Damage(unittest.TestCase):
         wait_until("the trial to leave", lambda: not self.cluster.task_processes(trial))
         wait_until("its place", lambda: self.cluster.experiment(experiment)["state"] == "STATE_PAUSED")
         return self.checkpoints(experiment)
+
+    def test_training_goes_on_from_the_checkpoint_before_a_damaged_one_as_if_it_had_never_been(self):
+        cluster, id = self.cluster, self.create()
+        trial, steps = cluster.trial_id(id), 300
+        for damage in (flip, cut, lose_a_file, lose_the_manifest, lose_all):
+            newest, before = self.pause_behind(id, trial, steps)[:2]
+            damage(self.storage / newest[1])
+            cluster.det("experiment", "activate", id)
+            wait_until(f"the trial to say what is wrong with {damage.__name__}",
+                       lambda: f"checkpoint {newest[1]} (step {newest[0]}) cannot be used" in cluster.logs(trial))
+            self.assertIn(f"going on from checkpoint {before[1]} (step {before[0]})", cluster.logs(trial))
+            self.assertIn((*newest[:2], "ERROR"), self.checkpoints(id))
+            steps = newest[0]
+        cluster.wait_state(id, "COMPLETED", timeout=300)
+        other = self.create()
+        cluster.wait_state(other, "COMPLETED", timeout=300)
+        whole = cluster.trial_id(other)
+        for group in ("training", "validation"):
+            self.assertEqual(cluster.metrics(trial, group), cluster.metrics(whole, group))
+        # The trial has ended: nobody needs the damaged ones any more.
+        wait_until("damaged ones to go", lambda: not [c for c in self.checkpoints(id) if c[2] != "COMPLETED"])
 
     def test_without_any_sound_checkpoint_training_begins_again(self):
         cluster, id = self.cluster, self.create()
