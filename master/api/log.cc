@@ -68,6 +68,9 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     auto task = reading_.task(context_.pool);
     if (!task) return finish_later(task.error());
     filter_.task = std::move(*task);
+    const auto facts = db::get_task(context_.pool, filter_.task);
+    if (!facts) return finish_later(facts.error());
+    if (!core::is_command(facts->holder)) trial_ = facts->holder;
     // Tells the gateway that an answer has begun, though its first line may be long in coming.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
@@ -195,6 +198,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   grpc::CallbackServerContext* const call_;
   const Credentials credentials_;
   const LogReading reading_;
+  TrialId trial_;  ///< 0: it is a command's log
   db::LogFilter filter_;
   std::int64_t left_;  ///< lines still wanted; 0: no limit
   std::int64_t newest_ = 0;
