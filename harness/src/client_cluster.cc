@@ -386,7 +386,7 @@ class ClusterClient final : public Client {
 
 /// The answer, or what is wrong for good; a master that is away is waited for.
 Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid, const std::string& reason) {
-  const auto stub = make_stub(address.master);
+  const auto stub = make_stub(address);
   v1::FallBackRequest request;
   request.set_allocation_id(address.allocation_id);
   request.set_checkpoint_uuid(uuid);
