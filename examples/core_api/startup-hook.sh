@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs in the trial's folder before its entrypoint: builds there the stage that the entrypoint names. det's programs are on
-# the PATH, which is how CMake finds its package.
+# Runs in the trial's folder before its entrypoint: builds there the stage that the entrypoint names, if it names one. det's
+# programs are on the PATH, which is how CMake finds its package.
 set -e
-case "$DET_EXPERIMENT_CONFIG" in *over_http.py*) exit 0 ;; esac
-cmake -S . -B build -DCMAKE_BUILD_TYPE=Release
 for stage in 1_start 2_metrics 3_checkpoints 4_search 5_distributed; do
-  case "$DET_EXPERIMENT_CONFIG" in *"build/$stage"*) cmake --build build --target "$stage" ;; esac
+  case "$DET_EXPERIMENT_CONFIG" in
+    *"build/$stage"*) cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build --target "$stage" ;;
+  esac
 done

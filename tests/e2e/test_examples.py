@@ -40,7 +40,8 @@ class CoreApiExample(unittest.TestCase):
         best = min(metrics["validation_loss"] for trial in trials
                    for _, metrics in self.cluster.metrics(trial["id"], "validation"))
         self.assertLess(best, 0.05)
-        self.assertTrue(all(trial["latestCheckpointUuid"] for trial in trials if trial["state"] == "STATE_COMPLETED"))
+        # Rates that are too large leave none, and are replaced.
+        self.assertGreaterEqual(sum(1 for trial in trials if trial["latestCheckpointUuid"]), 4)
 
     def test_a_search_tries_learning_rates_and_finds_a_good_one(self):
         id = self.train("4_search", "--config", "searcher.max_trials=4")

@@ -84,7 +84,7 @@ TEST_CASE("a task is a trial's or a command, and is over with it") {
   Three three;
   CHECK_FALSE(db::get_task(three.pool, TaskId("command-2"))->ended);
   CHECK(db::get_task(three.pool, TaskId("command-3"))->ended);
-  CHECK(db::get_task(three.pool, TaskId("command-3"))->holder == core::as_trial(CommandId(3)));
+  CHECK(db::get_task(three.pool, TaskId("command-3"))->holder == core::as_trial(core::CommandId(3)));
   CHECK(db::get_task(three.pool, TaskId("other")).error().code == Code::kNotFound);
   const auto placed = db::workspaces_of(three.pool, db::Placed::kTask, {"command-3", "command-1", "other"});
   REQUIRE(placed);
