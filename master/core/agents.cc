@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "master/core/impl.h"
+#include "master/core/leaving.h"
 #include "master/core/transitions.h"
 
 namespace det::core {
@@ -69,8 +70,7 @@ void Core::Impl::reconcile(const AgentConnected& input) {
     auto it = allocations.find(held.id);
     if (it == allocations.end() || it->second.state == AllocationState::kTerminated) continue;
     const AllocationPart* part = it->second.part_on(agent.id);
-    const bool ends = it->second.kill_requested || it->second.exit;
-    if (ends && part && !is(Mutant::kKillNotRepeated)) send_kill(it->second, *part);
+    if (is_killed(it->second) && part && !is(Mutant::kKillNotRepeated)) send_kill(it->second, *part);
   }
   for (const AllocationId& id : missing) {
     Allocation& allocation = allocations.at(id);

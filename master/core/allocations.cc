@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "master/core/impl.h"
+#include "master/core/leaving.h"
 #include "master/core/transitions.h"
 
 namespace det::core {
@@ -85,7 +86,7 @@ void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& 
 }
 
 void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {
-  if (allocation.kill_requested || allocation.preempt_requested || allocation.exit) return;
+  if (is_leaving(allocation)) return;
   if (!allocation.attached) return kill(allocation, why);
   const Trial& trial = trials.at(allocation.trial);
   allocation.preempt_requested = true;
@@ -155,10 +156,7 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
   if (allocation.kill_again || is(Mutant::kGangOutlivesPart)) return;
   if (allocation.exit)
     return end_the_others(allocation, "a part of it ended: " + allocation.exit->message + "; the others are killed", "ERROR");
-  const bool done = std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& one) {
-    return one.daemon || one.state == AllocationState::kTerminated;
-  });
-  if (done) end_the_others(allocation, "all but its helpers have ended; these are ended too", "INFO");
+  if (only_helpers_live(allocation)) end_the_others(allocation, "all but its helpers have ended; these are ended too", "INFO");
 }
 
 /// Of a gang that loses an agent the others fail first: they miss their peer at once, we miss the agent later. Such a

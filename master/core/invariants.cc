@@ -1,5 +1,6 @@
 // Owns the rules themselves. Each looks at one thing and says which example broke it.
 #include "master/core/invariants.h"
+#include "master/core/leaving.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,10 +36,6 @@ const Allocation* allocation_of(const Core& core, TrialId id) {
   if (const Command* command = find_command(core, id)) return allocation_of(core, *command);
   auto trial = core.trials().find(id);
   return trial == core.trials().end() ? nullptr : allocation_of(core, trial->second);
-}
-
-bool is_leaving(const Allocation& allocation) {
-  return allocation.preempt_requested || allocation.kill_requested || allocation.exit;
 }
 
 void no_slot_is_given_twice(const Core& core, Broken& broken) {
@@ -157,7 +154,6 @@ void what_runs_outside_has_no_slots_and_a_deadline(const Core& core, Broken& bro
     if (experiment == core.experiments().end() || !experiment->second.unmanaged) continue;
     if (allocation_of(core, trial)) broken.push_back(name(trial) + " runs outside the cluster and was given slots");
     if (is_terminal(trial.state)) continue;
-    if (trial.run != 1) broken.push_back(name(trial) + " runs outside the cluster and is not in its first run");
     if (!core.next_deadline()) broken.push_back(name(trial) + " runs outside the cluster and may be silent for ever");
   }
 }

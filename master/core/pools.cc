@@ -1,6 +1,7 @@
 // Owns what the schedulers of the pools are told: every change of agents, experiments, requests and allocations, when it
 // happens. And what becomes of their decisions.
 #include "master/core/impl.h"
+#include "master/core/leaving.h"
 #include "master/scheduler/position.h"
 
 namespace det::core {
@@ -100,7 +101,7 @@ void Core::Impl::tell_running(const Allocation& allocation) {
   its.started({.trial = allocation.trial,
                .job = experiment.id,
                .parts = parts_of(allocation),
-               .leaving = allocation.preempt_requested || allocation.kill_requested || allocation.exit});
+               .leaving = is_leaving(allocation)});
   if (moved) its.remove_job(experiment.id);
 }
 

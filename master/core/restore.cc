@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "master/core/impl.h"
+#include "master/core/leaving.h"
 
 namespace det::core {
 namespace {
@@ -163,7 +164,7 @@ Status Core::Impl::restore_allocation(Allocation allocation) {
 
   allocation.preempt_deadline.reset();
   allocation.kill_again.reset();
-  if (allocation.kill_requested || allocation.exit) {
+  if (is_killed(allocation)) {
     allocation.kill_again = now.mono + options.kill_repeat;
   } else if (allocation.preempt_requested) {
     allocation.preempt_deadline =

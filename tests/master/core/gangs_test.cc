@@ -192,6 +192,11 @@ TEST_CASE("a part that is a helper is ended when the others have succeeded, and 
   pair.update(kTrial, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"}, 0);
   REQUIRE(pair.sends<KillAllocation>().size() == 1);
   CHECK(pair.sends<KillAllocation>()[0].agent == AgentId("b"));
+  SECTION("also when the master is another one by then") {
+    pair.restart();
+    pair.connect("b", 1, {{pair.live(kTrial)->id, AllocationState::kRunning, std::nullopt}});
+    CHECK(pair.sends<KillAllocation>().size() == 1);
+  }
   pair.update(kTrial, AllocationState::kTerminated, Exit{ExitKind::kStopped, 143, "killed by signal 15"}, 1);
   CHECK(pair.trial(kTrial).state == State::kCompleted);
   CHECK(pair.trial(kTrial).restarts == 0);
