@@ -41,7 +41,7 @@ class Http(unittest.TestCase):
         return self.cluster.create(FIXTURE, "\n".join([
             "name: over http", "entrypoint: python3 train.py", f"hyperparameters: {{steps: {steps}}}",
             "searcher: {name: single, metric: val_loss, max_length: {batches: 100}}", "max_restarts: 0",
-            f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}}}", ""]))
+            f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}, save_trial_latest: 3}}", ""]))
 
     def test_a_trial_reports_over_http_is_paused_goes_on_and_its_experiment_has_a_life(self):
         cluster, id = self.cluster, self.create(6)
