@@ -63,8 +63,7 @@ class Examples(unittest.TestCase):
         self.assertGreaterEqual(two, 0.988)
 
     def test_resnet_18_follows_pytorchs_loss_curve_for_200_batches_of_cifar_10(self):
-        # The last bits, which two builds of BLAS round differently, double with about every batch: single losses are
-        # 6 percent apart after 20 batches and at most 18 after 200. The unit tests hold the first dozen to 0.001.
+        # Batches and the optimizer's steps are rounded as in Python, so that only the order of sums is left to differ.
         with tarfile.open(DATA / "cifar10-jpeg.tar.gz") as tar:
             tar.extractall(self.folder / "jpeg", filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(
                 self.folder / "jpeg")
@@ -72,7 +71,7 @@ class Examples(unittest.TestCase):
         binary.mkdir()
         subprocess.run([BUILD / "bin" / "examples_probe", "cifar10", self.folder / "jpeg", binary], check=True)
         done = subprocess.run(["/usr/bin/python3", ROOT / "tests" / "examples" / "curve.py",
-                               BUILD / "examples" / "imagenet_train", "200", "0.001", "0.25"],
+                               BUILD / "examples" / "imagenet_train", "200", "0.001", "0.001"],
                               env={**ENV, "DET_CIFAR10": str(binary)}, capture_output=True, text=True)
         print(done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
