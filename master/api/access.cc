@@ -46,7 +46,7 @@ using T = Target;
 
 constexpr Access anyone() { return {Requirement::kNobody, {}, 0}; }
 constexpr Access allocation() { return {Requirement::kAllocation, {}, 0}; }
-constexpr Access agent() { return {Requirement::kLoopbackAgent, {}, 0}; }
+constexpr Access agent() { return {Requirement::kAgent, {}, 0}; }
 constexpr Access user(A action, T target, const char* field = "") {
   return {Requirement::kUser, {{{action, target, field}}}, 1};
 }

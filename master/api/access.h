@@ -23,7 +23,7 @@ enum class Requirement {
   kUserOrAllocation,  ///< a user by the rules, or else the token of an allocation, which the handler checks
   kAllocation,  ///< the token of the allocation the call names, or of its trial's owner when that runs
                 ///< outside the cluster (both checked where the ids are known)
-  kLoopbackAgent,  ///< an agent: of this machine, or with a certificate of ours (agent_auth.h)
+  kAgent,  ///< an agent: of this machine, or with a certificate of ours (agent_auth.h)
 };
 
 /// In the order of the roles that may: viewer, editor, workspace admin, cluster admin.

@@ -221,8 +221,8 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
       caller.credentials.user_token.empty()) {
     return fail(Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)");
   }
-  if (entry->who == Requirement::kLoopbackAgent && !caller.credentials.loopback)
-    return fail(Code::kPermissionDenied, "agents are accepted from this machine only");
+  if (entry->who == Requirement::kAgent && !caller.credentials.loopback)
+    return fail(Code::kPermissionDenied, "only an agent may call " + std::string(method));
   return caller;
 }
 

@@ -116,19 +116,22 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   const ExperimentId id(patch.id());
   TRY_ASSIGN(const db::ExperimentPatch words, patch_of(patch));
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
-  std::optional<core::UpdateJob> job;
+  std::optional<std::string> config;
+  if (patch.has_checkpoint_storage()) {
+    TRY_ASSIGN(config, with_gc_policy(row.config, patch.checkpoint_storage()));
+  }
+  // All that can be wrong has been looked at when the core, which knows the rest, is asked.
   if (patch.has_resources()) {
     const auto& resources = patch.resources();
-    job.emplace(core::UpdateJob{.experiment = id});
-    if (resources.has_priority()) job->priority = resources.priority().value();
-    if (resources.has_weight()) job->weight = resources.weight().value();
-    if (resources.has_max_slots()) job->max_slots = resources.max_slots().value();
-    TRY(check_job_update(context_, *job));
-    TRY(context_.loop.ask(*job));
+    core::UpdateJob job{.experiment = id};
+    if (resources.has_priority()) job.priority = resources.priority().value();
+    if (resources.has_weight()) job.weight = resources.weight().value();
+    if (resources.has_max_slots()) job.max_slots = resources.max_slots().value();
+    TRY(check_job_update(context_, job));
+    TRY(context_.loop.ask(std::move(job)));
   }
-  if (patch.has_checkpoint_storage()) {
-    TRY_ASSIGN(const std::string after, with_gc_policy(row.config, patch.checkpoint_storage()));
-    TRY(db::replace_config(context_.pool, id, row.config, after));
+  if (config) {
+    TRY(db::replace_config(context_.pool, id, row.config, *config));
     context_.collector->look_at(id);
   }
   TRY(db::patch_experiment(context_.pool, id, words));

@@ -57,7 +57,11 @@ export const useUnfinished = () =>
   );
 
 function Join() {
-  const command = `det-agent --master ${location.host}`;
+  // Over TLS an agent shows a certificate, which it gets for a token.
+  const command =
+    location.protocol === 'https:'
+      ? `det join-token create > token\ndet-agent --master ${location.origin} --join-token-file token`
+      : `det-agent --master ${location.host}`;
   return (
     <section aria-labelledby="join-title">
       <h2 id="join-title">Add an agent</h2>
