@@ -43,6 +43,8 @@ enum class Mutant {
   kCommandForgotten,     ///< after a restart of the master, a command that waits is no longer in the queue
   kCommandPreempted,     ///< a command may be asked to leave for a more important trial
   kCommandKillLost,      ///< killing a command that runs is only noted
+  kDamageForgotten,      ///< a trial's damaged checkpoint stays the one that it starts from
+  kDamageKeepsRows,      ///< what was reported beyond the checkpoint before the damaged one stays visible
   kCommandTwice,         ///< a repeated submission of a command makes a second one
 };
 

@@ -133,12 +133,12 @@ void Core::Impl::handle(const ReportDamage& input) {
           (input.older ? "; going on from checkpoint " + older.uuid.value + " (step " + number(older.steps_completed) + ")"
                        : "; there is none before it, starting from the beginning"),
       "WARNING");
-  trial.latest_checkpoint = older.uuid.value;
+  if (!is(Mutant::kDamageForgotten)) trial.latest_checkpoint = older.uuid.value;
   trial.latest_steps = trial.steps_completed = older.steps_completed;
   trial.last_validation = trial.checkpoint_validation = older.validation;
   touched_trials.insert(trial.id);
   inserts.push_back(MarkDamaged{input.uuid, trial.id});
-  inserts.push_back(ArchiveMetrics{trial.id, older.steps_completed});
+  if (!is(Mutant::kDamageKeepsRows)) inserts.push_back(ArchiveMetrics{trial.id, older.steps_completed});
   reply(input.reply, ResumeFrom{trial.latest_checkpoint, trial.latest_steps});
 }
 

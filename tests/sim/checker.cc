@@ -232,16 +232,27 @@ void Checker::disk_changed(const MemoryDisk& disk) {
            std::string(core::state_name(trial.state)));
     }
     if (core::is_terminal(trial.state)) ended_trials_[id] = trial.state;
-    if (trial.latest_steps < latest_steps_[id]) {
-      fail(name(id) + " falls back from checkpoint " + std::to_string(latest_steps_[id]) + " to " +
-           std::to_string(trial.latest_steps));
-    }
-    latest_steps_[id] = trial.latest_steps;
-    if (!trial.latest_checkpoint.empty() &&
-        !disk.checkpoints.contains(CheckpointId(trial.latest_checkpoint))) {
-      fail(name(id) + " resumes from a checkpoint that has no row");
+    check_resume(trial, disk);
+  }
+}
+
+/// A trial goes back only from a damaged checkpoint, and then to the newest that is none.
+void Checker::check_resume(const core::Trial& trial, const MemoryDisk& disk) {
+  Newest& before = newest_[trial.id];
+  const CheckpointId latest(trial.latest_checkpoint);
+  if (trial.latest_steps < before.steps) {
+    const std::string back = name(trial.id) + " falls back from checkpoint " + std::to_string(before.steps) + " to " +
+                             std::to_string(trial.latest_steps);
+    if (!is_damaged(CheckpointId(before.checkpoint))) fail(back);
+    for (const auto& [uuid, row] : disk.checkpoints) {
+      if (row.trial == trial.id && row.steps_completed > trial.latest_steps && !disk.damaged.contains(uuid))
+        fail(back + " over one at " + std::to_string(row.steps_completed));
     }
   }
+  before = {trial.latest_checkpoint, trial.latest_steps};
+  if (!latest.value.empty() && !disk.checkpoints.contains(latest))
+    fail(name(trial.id) + " resumes from a checkpoint that has no row");
+  if (disk.damaged.contains(latest)) fail(name(trial.id) + " resumes from a damaged checkpoint");
 }
 
 void Checker::sent(const core::Send& send, const MemoryDisk& disk) {

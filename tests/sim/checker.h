@@ -43,6 +43,8 @@ class Checker {
   bool chief_ended_well(const ProcessTruth& process) const;
   /// Through its own fault, or by a signal of a stranger: what may use up a restart.
   void process_failed(TrialId trial) { ++failures_[trial]; }
+  void checkpoint_damaged(const CheckpointId& uuid) { damaged_.insert(uuid); }
+  bool is_damaged(const CheckpointId& uuid) const { return damaged_.contains(uuid); }
   void program_finished(TrialId trial) { finished_.insert(trial); }
   int failures(TrialId trial) const;
   bool any_process() const { return !running_.empty(); }
@@ -70,6 +72,7 @@ class Checker {
   void at_end(const MemoryDisk& disk);
 
  private:
+  void check_resume(const core::Trial& trial, const MemoryDisk& disk);
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_service(const core::Core& core, const MemoryDisk& disk);
   void check_max_slots(const core::Core& core);
@@ -102,7 +105,12 @@ class Checker {
   std::set<ExperimentId> continued_;
   std::map<ExperimentId, core::State> ended_experiments_;
   std::map<TrialId, core::State> ended_trials_;
-  std::map<TrialId, std::int64_t> latest_steps_;
+  struct Newest {
+    std::string checkpoint;
+    std::int64_t steps = 0;
+  };
+  std::map<TrialId, Newest> newest_;
+  std::set<CheckpointId> damaged_;
   std::set<AllocationId> killed_commands_;
 };
 

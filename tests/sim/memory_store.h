@@ -36,6 +36,8 @@ struct MemoryDisk {
   std::map<AgentId, core::AgentSettings> agents;
 
   void apply(const core::Write& write);
+  /// What stands in for the checkpoint `uuid` of the trial, as the rows say.
+  std::optional<core::ReportDamage::Older> older(TrialId trial, const CheckpointId& uuid) const;
   /// As a start reads it.
   /// All that has not ended, or else one experiment.
   core::Recovered recover(std::optional<ExperimentId> one = std::nullopt) const;

@@ -112,6 +112,7 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
   Job job;
   Random names{dice.random.next(), 0};
   job.id = RequestId("job" + std::to_string(number) + "-" + names.uuid());
+  job.damages = names.below(100) < 15;
   job.submit = dice.between(seconds(0), until / 3);
   job.activate = dice.chance(90);
   job.config = draw_config(dice, job.id, most_on_one, most_slots);
@@ -269,6 +270,7 @@ std::string describe(const Plan& plan) {
       text += ", fails " + std::to_string(job.failures) + "x at " + std::to_string(job.fail_at);
     if (job.ignores_preemption) text += ", ignores pre-emption";
     if (job.nan) text += ", NaN";
+    if (job.damages) text += ", damaged checkpoints";
     if (job.hangs) text += ", hangs";
     if (job.invalid_hp) text += job.always_invalid ? ", always invalid hp" : ", invalid hp";
     if (job.searches()) text += ", " + job.config->searcher.name + " of " + std::to_string(job.config->searcher.max_trials);

@@ -42,6 +42,7 @@ struct Job {
   bool invalid_hp = false;    ///< says a trial; of a search every third, or each
   bool always_invalid = false;
   bool lacks_metric = false;  ///< every third trial of a search reports validations without the searcher's metric
+  bool damages = false;       ///< some of its checkpoints turn out damaged when a run wants to start from them
   bool hangs = false;  ///< at the end of its steps; only where a user will end it
   std::vector<Action> actions;
 

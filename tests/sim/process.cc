@@ -28,6 +28,7 @@ void Process::after(Duration delay, std::function<void()> what) {
 void Process::begin() {
   alive_ = true;
   steps_ = saved_ = start_.trial.latest_steps;
+  checkpoint_ = start_.trial.latest_checkpoint;
   engine_.trace("process " + start_.allocation.id.value + (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") +
                 " begins at " + std::to_string(steps_));
   checker_.process_started(truth_);
@@ -36,7 +37,15 @@ void Process::begin() {
   connect();
   watch();
   if (job_.unmanaged) say_alive();
-  train();
+  start_training();
+}
+
+/// From the checkpoint, or when that is damaged from what the master says stands in for it.
+void Process::start_training() {
+  if (job_.damages && !checkpoint_.empty() && engine_.chance(30)) checker_.checkpoint_damaged(CheckpointId(checkpoint_));
+  if (!checker_.is_damaged(CheckpointId(checkpoint_))) return train();
+  engine_.trace("process " + start_.allocation.id.value + " finds checkpoint " + checkpoint_ + " damaged");
+  report(core::ReportDamage{0, start_.trial.id, start_.allocation.run, CheckpointId(checkpoint_), "damaged", std::nullopt});
 }
 
 void Process::obey() {
@@ -111,7 +120,10 @@ void Process::send(const std::shared_ptr<Session>& session, const Report& report
   session->up.send(
       [self = shared_from_this(), session, report] {
         if (session->life != self->master_.life()) return;
-        self->master_.submit(report.input, [self, session, number = report.number](Answer answer) {
+        core::Input input = report.input;
+        if (auto* damage = std::get_if<core::ReportDamage>(&input))
+          damage->older = self->master_.disk().older(damage->trial, damage->uuid);
+        self->master_.submit(std::move(input), [self, session, number = report.number](Answer answer) {
           session->down.send([self, number, answer] { self->acknowledged(number, answer); });
         });
       },
@@ -130,6 +142,11 @@ void Process::acknowledged(std::uint64_t number, const Answer& answer) {
   if (unacked_.empty() || unacked_.front().number != number) return;
   check_ack(unacked_.front().input);
   unacked_.pop_front();
+  if (const auto* resume = std::get_if<core::ResumeFrom>(&*answer)) {
+    checkpoint_ = resume->checkpoint;
+    steps_ = saved_ = resume->steps_completed;
+    return start_training();
+  }
   if (leaving_) leave();
 }
 

@@ -42,6 +42,7 @@ class Process : public std::enable_shared_from_this<Process> {
     bool ready = false;
   };
 
+  void start_training();
   void connect();
   void attached(const std::shared_ptr<Session>& session, const Answer& answer);
   void watch();
@@ -72,6 +73,7 @@ class Process : public std::enable_shared_from_this<Process> {
   OnExit on_exit_;
 
   bool alive_ = false;
+  std::string checkpoint_;  ///< to start from
   std::int64_t steps_ = 0, saved_ = -1;
   bool misses_peer_ = false;
   bool preempted_ = false, leaving_ = false, tearing_down_ = false;
