@@ -1,4 +1,4 @@
-#include "shm_sum.h"
+#include "rank_sum.h"
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>

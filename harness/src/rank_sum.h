@@ -1,4 +1,4 @@
-// Owns the sums of the shared memory transport: vectors of several ranks added in the order of ranks.
+// Owns the sums of the transports on the CPU: vectors of several ranks added in the order of ranks.
 #pragma once
 
 #include <c10/core/ScalarType.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "shm_ring.h"
-#include "shm_sum.h"
+#include "rank_sum.h"
 #include "transport.h"
 
 namespace det {
