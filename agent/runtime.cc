@@ -30,7 +30,7 @@ std::vector<std::string> supervisor_environment(const TaskDir& dir) {
 
 Status write_note(const std::string& path, const Exit& exit) {
   const Json value{{"kind", static_cast<int>(exit.kind)}, {"code", exit.code}, {"message", exit.message}};
-  return write_file_atomic(path, dump_json(value), 0600);
+  return replace_file(path, dump_json(value), 0600);
 }
 
 std::optional<Exit> read_note(const std::string& path) {

@@ -68,10 +68,10 @@ Json resources(const v1::StartAllocation& order, const Surroundings& around) {
 Status write_upstream_info(const std::string& directory, const v1::StartAllocation& order,
                            const Surroundings& around) {
   TRY(make_directories(directory + "/info", 0700));
-  TRY(write_file_atomic(directory + "/info/cluster.json", dump_json(cluster(order, around)), 0600));
-  TRY(write_file_atomic(directory + "/info/trial.json", dump_json(trial(order)), 0600));
-  TRY(write_file_atomic(directory + "/info/rendezvous.json", dump_json(rendezvous(order)), 0600));
-  return write_file_atomic(directory + "/info/resources.json", dump_json(resources(order, around)), 0600);
+  TRY(replace_file(directory + "/info/cluster.json", dump_json(cluster(order, around)), 0600));
+  TRY(replace_file(directory + "/info/trial.json", dump_json(trial(order)), 0600));
+  TRY(replace_file(directory + "/info/rendezvous.json", dump_json(rendezvous(order)), 0600));
+  return replace_file(directory + "/info/resources.json", dump_json(resources(order, around)), 0600);
 }
 
 }  // namespace det::agent

@@ -50,15 +50,26 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// Writes and syncs a fresh file; the caller removes it on failure.
-Status write_new_file(const std::string& path, std::string_view content, mode_t mode) {
+/// What a written file outlives.
+enum class Lasts { kCrash, kPowerCut };
+
+/// Writes a fresh file; the caller removes it on failure.
+Status write_new_file(const std::string& path, std::string_view content, mode_t mode, Lasts lasts) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return fail_errno(path);
   TRY(write_all(fd.get(), content));
   // fchmod: the mode asked for, whatever the umask.
-  if (::fchmod(fd.get(), mode) != 0 || ::fsync(fd.get()) != 0) return fail_errno(path);
+  if (::fchmod(fd.get(), mode) != 0 || (lasts == Lasts::kPowerCut && ::fsync(fd.get()) != 0)) return fail_errno(path);
   if (::close(fd.release()) != 0) return fail_errno(path);
   return {};
+}
+
+Status replace(const std::string& path, std::string_view content, mode_t mode, Lasts lasts) {
+  const std::string temporary = path + ".tmp-" + to_hex(random_bytes(6));
+  Status written = write_new_file(temporary, content, mode, lasts);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = fail_errno(path);
+  if (!written) ::unlink(temporary.c_str());
+  return written;
 }
 
 }  // namespace
@@ -103,14 +114,12 @@ Status sync_directory(const std::string& path) {
 }
 
 Status write_file_atomic(const std::string& path, std::string_view content, mode_t mode) {
-  const std::string temporary = path + ".tmp-" + to_hex(random_bytes(6));
-  Status written = write_new_file(temporary, content, mode);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = fail_errno(path);
-  if (!written) {
-    ::unlink(temporary.c_str());
-    return written;
-  }
+  TRY(replace(path, content, mode, Lasts::kPowerCut));
   return sync_directory(parent_of(path));
+}
+
+Status replace_file(const std::string& path, std::string_view content, mode_t mode) {
+  return replace(path, content, mode, Lasts::kCrash);
 }
 
 Status make_directories(const std::string& path, mode_t mode) {

@@ -43,7 +43,7 @@ Status TaskDir::write_spec(const TaskSpec& spec) const {
   const Json value{{"argv", encode(spec.argv)},          {"env", encode(spec.env)},
                    {"cwd", to_base64(spec.cwd)},         {"attaches", spec.attaches},
                    {"grace_micros", spec.grace.count()}, {"unshipped_bytes", spec.unshipped_bytes}};
-  return write_file_atomic(path_ + "/spec.json", dump_json(value), 0600);
+  return replace_file(path_ + "/spec.json", dump_json(value), 0600);
 }
 
 Result<TaskSpec> TaskDir::read_spec() const {
@@ -61,7 +61,7 @@ Result<TaskSpec> TaskDir::read_spec() const {
 
 Status TaskDir::write_supervisor(const ProcessId& process) const {
   const Json value{{"pid", process.pid}, {"start", process.start}};
-  return write_file_atomic(path_ + "/supervisor.json", dump_json(value), 0600);
+  return replace_file(path_ + "/supervisor.json", dump_json(value), 0600);
 }
 
 Result<ProcessId> TaskDir::read_supervisor() const {
@@ -72,7 +72,7 @@ Result<ProcessId> TaskDir::read_supervisor() const {
 
 Status TaskDir::write_exit(const TaskExit& exit) const {
   const Json value{{"code", exit.status.code}, {"signal", exit.status.signal}, {"message", exit.message}};
-  return write_file_atomic(path_ + "/exit.json", dump_json(value), 0600);
+  return replace_file(path_ + "/exit.json", dump_json(value), 0600);
 }
 
 Result<TaskExit> TaskDir::read_exit() const {

@@ -1,5 +1,5 @@
 // Owns the files in an allocation's directory by which the agent and the supervisor speak, and which outlive
-// both:
+// both, though not the machine: after a power cut no process of it is left, and what cannot be read counts as lost:
 //   spec.json        agent → supervisor: what to run
 //   supervisor.json  the supervisor: who it is
 //   stop.json        agent → its next life: why the allocation is being ended

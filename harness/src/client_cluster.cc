@@ -6,6 +6,7 @@
 //
 // A stream:  start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait → start
 #include <google/protobuf/util/time_util.h>
+#include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
@@ -54,6 +55,9 @@ enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRet
 void* tag(Event event) { return reinterpret_cast<void*>(event); }
 
 std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& address) {
+  // Never given back: gRPC winds itself up by naps of milliseconds, and it does so at the end of every trial, for nothing.
+  static const bool held = (grpc_init(), true);
+  static_cast<void>(held);
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstWaitMs);
   // How long one connection may take: a handshake is several ways there and back.

@@ -17,10 +17,11 @@ using namespace det;
 namespace fs = std::filesystem;
 
 TEST_CASE("an atomic write replaces the file, sets its mode and leaves nothing beside it", "[files]") {
+  const auto write = GENERATE(write_file_atomic, replace_file);
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/file";
-  need(write_file_atomic(path, "one"));
-  need(write_file_atomic(path, "two", 0600));
+  need(write(path, "one", 0644));
+  need(write(path, "two", 0600));
   CHECK(need(read_file(path)) == "two");
   struct stat info {};
   REQUIRE(::stat(path.c_str(), &info) == 0);
@@ -29,13 +30,14 @@ TEST_CASE("an atomic write replaces the file, sets its mode and leaves nothing b
 }
 
 TEST_CASE("a reader never sees half of an atomic write", "[files]") {
+  const auto write = GENERATE(write_file_atomic, replace_file);
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/file";
   const std::string a(100'000, 'a'), b(200'000, 'b');
-  need(write_file_atomic(path, a));
+  need(write(path, a, 0644));
   std::atomic<bool> done = false;
   std::thread writer([&] {
-    for (int i = 0; i < 50; ++i) (void)write_file_atomic(path, i % 2 == 0 ? b : a);
+    for (int i = 0; i < 50; ++i) (void)write(path, i % 2 == 0 ? b : a, 0644);
     done = true;
   });
   bool whole = true;
@@ -48,13 +50,14 @@ TEST_CASE("a reader never sees half of an atomic write", "[files]") {
 }
 
 TEST_CASE("a failed atomic write leaves the old file and no other", "[files]") {
+  const auto write = GENERATE(write_file_atomic, replace_file);
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/name";
   need(make_directories(path + "/child"));  // a directory cannot be replaced by a file
-  CHECK_FALSE(write_file_atomic(path, "x"));
+  CHECK_FALSE(write(path, "x", 0644));
   CHECK(fs::is_directory(path + "/child"));
   CHECK(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator{}) == 1);
-  CHECK(write_file_atomic(directory.path() + "/no/such/file", "x").error().code == Code::kNotFound);
+  CHECK(write(directory.path() + "/no/such/file", "x", 0644).error().code == Code::kNotFound);
 }
 
 TEST_CASE("reading is bounded and names what failed", "[files]") {

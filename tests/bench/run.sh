@@ -17,12 +17,13 @@
 #               command's list, restarts
 #   search      1,000 trials of a second on 8 slots of a real cluster, beside the time they need
 #   mnist_search  adaptive.yaml of the MNIST example beside random search, on real data (a quarter of an hour)
+#   mnist_ranks  the MNIST example's images a second on two slots over those on one
 #   cli         `det experiment list` of 1,000 rows, `det experiment create` of an unchanged project, on a real master
 #   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
 #   web         the web UI in a real browser: first load and paint, long series, many curves, zoom, a report until it is drawn
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads search mnist_search latency cli web)
+all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads search mnist_search mnist_ranks latency cli web)
 names=("$@")
 [ $# -gt 0 ] || names=("${all[@]}")
 cmake --preset bench >&2
@@ -49,6 +50,7 @@ for name in "${names[@]}"; do
     ingest|reads) targets=(programs "bench_$name") command=(python3 "tests/bench/$name.py" build/bench) ;;
     search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     mnist_search) targets=(programs) command=(python3 tests/bench/mnist_search.py build/bench) ;;
+    mnist_ranks) targets=(mnist_train det-launch) command=(python3 tests/bench/mnist_ranks.py build/bench) ;;
     web) targets=(programs det_webui) command=(node tests/bench/web.mjs build/bench) ;;
     cli) targets=(det det-master) command=(python3 tests/bench/cli.py build/bench) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;

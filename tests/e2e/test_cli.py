@@ -27,6 +27,19 @@ class Cli(unittest.TestCase):
         cls.cluster.env["XDG_CACHE_HOME"] = str(cls.cluster.dir / "cache")
         cls.cluster.start_agent()
 
+    def test_no_program_loads_what_lies_in_the_working_directory(self):
+        programs = [self.cluster.bin / name for name in ("det", "det-master", "det-agent", "det-supervisor", "det-launch")]
+        directory = self.cluster.dir / "libraries"
+        directory.mkdir()
+        for program in programs:
+            needed = subprocess.run(["objdump", "-p", program], capture_output=True, text=True, check=True).stdout
+            for line in needed.splitlines():
+                if line.split()[:1] == ["NEEDED"]:
+                    (directory / line.split()[1]).write_text("not a library")
+        for program in programs:
+            done = subprocess.run([program, "--help"], cwd=directory, capture_output=True, text=True)
+            self.assertNotIn("error while loading", done.stderr, program)
+
     def project(self, name):
         directory = self.cluster.dir / name
         directory.mkdir()
