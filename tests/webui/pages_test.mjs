@@ -10,6 +10,7 @@ import { filling } from './pages/filling.mjs';
 import { registry } from './pages/registry.mjs';
 import { trial } from './pages/trial.mjs';
 import { queueing } from './pages/queueing.mjs';
+import { usage } from './pages/usage.mjs';
 import assert from 'node:assert/strict';
 
 cluster.slots = 3;
@@ -23,4 +24,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...trial, ...bulkActions, ...registry, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...leaving]);

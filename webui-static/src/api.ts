@@ -194,13 +194,15 @@ export interface LogQuery {
   rankIds?: readonly number[];
   searchText?: string;
   enableRegex?: boolean;
+  timestampAfter?: string; // RFC 3339
+  timestampBefore?: string;
 }
 
 // The newest `limit` lines, of those before a time if one is given; oldest of them first.
 export const logTail = async (
   of: string, // "trials/7", "tasks/ID"
   limit: number,
-  query: LogQuery & { timestampBefore?: string },
+  query: LogQuery,
   signal?: AbortSignal,
 ): Promise<LogEntry[]> =>
   (

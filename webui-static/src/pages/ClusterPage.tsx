@@ -1,8 +1,10 @@
-// Owns the view of the cluster: who holds which slot, what waits, how an agent joins.
+// Owns the view of the cluster: who holds which slot, what waits, who held how much, the master's log, how an agent joins.
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
 import { AgentCard } from '../cluster/Agents';
+import { MasterLog } from '../cluster/MasterLog';
 import { Queue } from '../cluster/Queue';
+import { Usage } from '../cluster/Usage';
 import { useNow } from '../components/clock';
 import { ErrorNote } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
@@ -10,7 +12,7 @@ import { percent } from '../format';
 import { useLive } from '../live';
 import type { Agent, Experiment } from '../wire';
 
-const kTabs = ['Agents', 'Queue'] as const;
+const kTabs = ['Agents', 'Queue', 'Usage', 'Log'] as const;
 
 export interface Use {
   slots: number;
@@ -111,6 +113,11 @@ function Agents() {
   );
 }
 
+function Account() {
+  const agents = useAgents();
+  return <Usage slots={useOf(agents.data ?? []).slots} />;
+}
+
 export function ClusterPage() {
   useTitle('Cluster');
   const { query } = useQuery();
@@ -121,6 +128,8 @@ export function ClusterPage() {
       <Tabs names={kTabs} current={tab} />
       {tab === 'Agents' && <Agents />}
       {tab === 'Queue' && <Queue />}
+      {tab === 'Usage' && <Account />}
+      {tab === 'Log' && <MasterLog />}
     </>
   );
 }
