@@ -1,5 +1,5 @@
 // Owns drawing one panel with uPlot: size, colors of the theme, live data, choosing a stretch. Must never fetch.
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { signal } from '@preact/signals';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -141,7 +141,8 @@ export function MetricChart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
 
-  useEffect(() => {
+  // Before the frame is drawn: a chart is there when its figure is.
+  useLayoutEffect(() => {
     const element = host.current;
     if (!element) return undefined;
     const width = (): number => Math.max(200, element.clientWidth);
@@ -163,7 +164,7 @@ export function MetricChart(props: Props) {
     };
   }, [shape]);
 
-  useEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
+  useLayoutEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
 
   const many = panel.series.length > kLegend;
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;

@@ -1,5 +1,5 @@
 // Owns the charts of some trials: their data, kept live, which are shown and how. All of it is in the address.
-import { useRef } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import * as api from '../api';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
@@ -126,14 +126,18 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
   if (live.data) held.current = { ids: ids.join(), data: live.data };
   const data = live.data ?? (held.current?.ids === ids.join() ? held.current.data : undefined);
-  const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
-  const sources = trials.map((trial) => ({
-    trial: trial.id,
-    name: names?.get(trial.id),
-    startMs: Date.parse(trial.startTime ?? '') || 0,
-    metrics: found.filter((one) => one.trialId === trial.id),
-  }));
-  const panels = toPanels(sources, look.axis);
+  // Anew only with its data: a panel that is another one is drawn again.
+  const starts = trials.map((trial) => [trial.id, trial.startTime, names?.get(trial.id)].join()).join('\n');
+  const panels = useMemo(() => {
+    const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
+    const sources = trials.map((trial) => ({
+      trial: trial.id,
+      name: names?.get(trial.id),
+      startMs: Date.parse(trial.startTime ?? '') || 0,
+      metrics: found.filter((one) => one.trialId === trial.id),
+    }));
+    return toPanels(sources, look.axis);
+  }, [data, starts, look.axis, system]);
   const wanted = query.charts?.split(',').filter((name) => name !== '');
   const shown = wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
