@@ -48,6 +48,18 @@ export const searchExperiments = async (
 ): Promise<SearchAnswer> =>
   (await request('POST', '/api/v1/experiments-search', { ...query, offset, limit }, signal)).json();
 
+// Experiments that have ended, or have not.
+export const experimentsBy = async (
+  ended: boolean,
+  sort: string,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<Experiment[]> => {
+  const children = [{ kind: 'field', columnName: 'endTime', operator: ended ? 'notEmpty' : 'isEmpty' }];
+  const filter = JSON.stringify({ filterGroup: { kind: 'group', conjunction: 'and', children } });
+  return (await searchExperiments({ filter, sort }, 0, limit, signal)).experiments.map((one) => one.experiment);
+};
+
 export const experiment = async (id: number, signal?: AbortSignal): Promise<Experiment> => {
   const answer = await get<{ experiment: Experiment; config: Experiment['config'] }>(
     `/api/v1/experiments/${id}`,

@@ -87,4 +87,25 @@ export const trial = [
       }, moment.getTime());
     },
   ],
+  [
+    'the profiler says where the time went, how fast batches come, and what the machine did, with units',
+    async () => {
+      await open('trials/2?tab=profiler');
+      await untilText('profiling: {enabled: true}');
+      await audit('profiler-none');
+      await open('trials/1?tab=profiler');
+      await page.waitForSelector('figure[data-panel="memory_free"] canvas');
+      await page.waitForSelector('figure[data-panel="batches per second"] canvas');
+      const spent = await page.getAttribute('figure[data-panel="spent"]', 'aria-label');
+      assert.match(spent, /^waiting for slots: \d+s; from a slot to the first report: \d+s; training.*: (\d+m )?\d+s$/);
+      assert.ok((await page.$$('figure[data-panel="spent"] rect')).length >= 2);
+      const told = Number((await page.getAttribute('figure[data-panel="batches per second"]', 'aria-label')).match(/training ([\d.]+)/)[1]);
+      const own = Number(sql(`SELECT (max(steps_completed) - min(steps_completed)) / extract(epoch FROM max(reported) - min(reported))
+                              FROM metrics WHERE trial_id = 1 AND grp = 'training'`));
+      assert.ok(told > own / 3 && told < own * 3, `${told} of ${own} batches per second`);
+      await page.locator('figure[data-panel="memory_free"] .u-over').hover();
+      await until(() => /GB/.test(document.querySelector('figure[data-panel="memory_free"] .u-legend')?.textContent ?? ''));
+      await audit('profiler');
+    },
+  ],
 ];

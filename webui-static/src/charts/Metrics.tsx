@@ -6,7 +6,9 @@ import { useLive } from '../live';
 import { useQuery } from '../address';
 import type { MetricSeries, Trial } from '../wire';
 import { MetricChart, type Look } from './MetricChart';
+import { metric } from '../format';
 import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { unitText } from './spent';
 
 // Points asked for: about one for each pixel of a wide chart, fewer of each when many trials share it.
 const kPoints = 1200;
@@ -23,7 +25,7 @@ function readZoom(text: string | undefined): [number, number] | undefined {
   return to > from ? [from, to] : undefined;
 }
 
-function readLook(query: Record<string, string | undefined>): Look {
+export function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth ?? 0);
   return {
     axis: kAxes.find((one) => one === query.x) ?? 'batches',
@@ -101,6 +103,9 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
   );
 }
 
+// A measurement of the machine with its unit.
+const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
+
 interface Props {
   trials: Trial[]; // at most 100
   ended: boolean;
@@ -147,7 +152,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
   const nothing = system
-    ? 'No measurements of the machine.'
+    ? 'No measurements of the machine: a configuration with profiling: {enabled: true} asks for them.'
     : look.axis === 'epochs'
       ? 'These metrics carry no epochs; choose another axis.'
       : 'No metrics reported.';
@@ -168,6 +173,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
             key={panel.name}
             panel={panel}
             look={look}
+            text={system ? machineText : undefined}
             zoom={(from, to) => look_closer(panel, from, to)}
           />
         ))}

@@ -10,7 +10,7 @@ import { ErrorNote } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
 import { percent } from '../format';
 import { useLive } from '../live';
-import type { Agent, Experiment } from '../wire';
+import type { Agent } from '../wire';
 
 const kTabs = ['Agents', 'Queue', 'Usage', 'Log'] as const;
 
@@ -43,17 +43,7 @@ export const useAgents = () =>
 export const useUnfinished = () =>
   useLive(
     'unfinished',
-    async (signal): Promise<Experiment[]> => {
-      const filter = {
-        filterGroup: {
-          kind: 'group',
-          conjunction: 'and',
-          children: [{ kind: 'field', columnName: 'endTime', operator: 'isEmpty' }],
-        },
-      };
-      const answer = await api.searchExperiments({ filter: JSON.stringify(filter) }, 0, 200, signal);
-      return answer.experiments.map((one) => one.experiment);
-    },
+    (signal) => api.experimentsBy(false, '', 200, signal),
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
     500,
   );

@@ -14,17 +14,7 @@ const kLately = 10;
 const useLately = () =>
   useLive(
     'lately',
-    async (signal): Promise<Experiment[]> => {
-      const filter = {
-        filterGroup: {
-          kind: 'group',
-          conjunction: 'and',
-          children: [{ kind: 'field', columnName: 'endTime', operator: 'notEmpty' }],
-        },
-      };
-      const search = { filter: JSON.stringify(filter), sort: 'endTime=desc' };
-      return (await api.searchExperiments(search, 0, kLately, signal)).experiments.map((one) => one.experiment);
-    },
+    (signal) => api.experimentsBy(true, 'endTime=desc', kLately, signal),
     (change) => change === 'everything' || change.kind === 'experiment',
     500,
   );
