@@ -1,18 +1,17 @@
 // Owns knowing how wide a part of the page is, so that what is drawn fits and its letters keep their size.
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useRef, useState } from 'preact/hooks';
 
-// A reference for the element, and its width in pixels.
-export function useWidth<T extends HTMLElement>(first = 960): [{ current: T | null }, number] {
-  const host = useRef<T>(null);
+// A reference for the element, whenever it is there, and its width in pixels.
+export function useWidth<T extends HTMLElement>(first = 960): [(element: T | null) => void, number] {
   const [width, setWidth] = useState(first);
-  useLayoutEffect(() => {
-    const element = host.current;
-    if (!element) return undefined;
+  const observer = useRef<ResizeObserver>();
+  const host = useCallback((element: T | null) => {
+    observer.current?.disconnect();
+    if (!element) return;
     const look = (): void => setWidth(Math.max(240, Math.floor(element.clientWidth)));
-    const observer = new ResizeObserver(look);
-    observer.observe(element);
+    observer.current = new ResizeObserver(look);
+    observer.current.observe(element);
     look();
-    return () => observer.disconnect();
   }, []);
   return [host, width];
 }
