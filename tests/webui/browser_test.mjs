@@ -371,25 +371,6 @@ const looking = [
       await page.keyboard.press('Escape');
     },
   ],
-  [
-    'a phone shows every page without scrolling to the side',
-    async () => {
-      await page.setViewportSize({ width: 390, height: 800 });
-      const places = ['', 'experiments', 'experiments/1', 'trials/1?tab=log', 'trials/1?tab=attempts', 'trials/1?tab=profiler'];
-      for (const place of [...places, 'cluster', 'cluster?tab=usage&over=hour', 'cluster?tab=log', 'settings']) {
-        await page.goto(`${cluster.url}/det/${place}`);
-        await page.waitForSelector('h1');
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-        assert.ok(wide <= 390, `${place} is ${wide} wide`);
-      }
-      // What is drawn keeps the size of its letters: the picture is as wide as its place, not made smaller.
-      await page.goto(`${cluster.url}/det/trials/1?tab=attempts`);
-      const shrunk = await page.locator('figure[data-panel="timeline"] svg').evaluate((svg) => svg.viewBox.baseVal.width / svg.clientWidth);
-      assert.ok(shrunk < 1.05, `${shrunk}`);
-      await shot('phone');
-      await page.setViewportSize({ width: 1300, height: 900 });
-    },
-  ],
 ];
 
 const steering = [

@@ -72,7 +72,7 @@ export function UsageChart({ cells, by, keys, slots }: Props) {
                   />
                 );
               })}
-              {at % every === 0 && (
+              {at % every === 0 && x(at) + 0.7 * kApart < width && (
                 <text x={x(at)} y={kHeight - 6}>
                   {name(cell)}
                 </text>
