@@ -48,14 +48,19 @@ export const searchExperiments = async (
 ): Promise<SearchAnswer> =>
   (await request('POST', '/api/v1/experiments-search', { ...query, offset, limit }, signal)).json();
 
-// Experiments that have ended, or have not.
+export type Condition =
+  | { kind: 'field'; columnName: string; operator: string; value?: string | number }
+  | { kind: 'group'; conjunction: 'and' | 'or'; children: Condition[] };
+export const where = (columnName: string, operator: string, value?: string | number): Condition =>
+  value === undefined ? { kind: 'field', columnName, operator } : { kind: 'field', columnName, operator, value };
+
+// Experiments for which all of this holds.
 export const experimentsBy = async (
-  ended: boolean,
+  children: Condition[],
   sort: string,
   limit: number,
   signal?: AbortSignal,
 ): Promise<Experiment[]> => {
-  const children = [{ kind: 'field', columnName: 'endTime', operator: ended ? 'notEmpty' : 'isEmpty' }];
   const filter = JSON.stringify({ filterGroup: { kind: 'group', conjunction: 'and', children } });
   return (await searchExperiments({ filter, sort }, 0, limit, signal)).experiments.map((one) => one.experiment);
 };

@@ -43,7 +43,7 @@ export const useAgents = () =>
 export const useUnfinished = () =>
   useLive(
     'unfinished',
-    (signal) => api.experimentsBy(false, '', 200, signal),
+    (signal) => api.experimentsBy([api.where('endTime', 'isEmpty')], '', 200, signal),
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
     500,
   );
