@@ -2,6 +2,7 @@
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
 import { AgentCard } from '../cluster/Agents';
+import { Join } from '../cluster/Join';
 import { MasterLog } from '../cluster/MasterLog';
 import { Queue } from '../cluster/Queue';
 import { Usage } from '../cluster/Usage';
@@ -47,24 +48,6 @@ export const useUnfinished = () =>
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
     500,
   );
-
-function Join() {
-  const command = `det-agent --master ${location.host}`;
-  return (
-    <section aria-labelledby="join-title">
-      <h2 id="join-title">Add an agent</h2>
-      <p>On the machine that has the slots:</p>
-      <div class="copy">
-        <pre tabIndex={0}>
-          <code>{command}</code>
-        </pre>
-        <button type="button" onClick={() => void navigator.clipboard?.writeText(command)}>
-          Copy
-        </button>
-      </div>
-    </section>
-  );
-}
 
 export function UseBar({ use }: { use: Use }) {
   return (
