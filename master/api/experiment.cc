@@ -225,13 +225,15 @@ grpc::ServerUnaryReactor* ExperimentService::KillExperiment(grpc::CallbackServer
 }
 
 /// Asks the core first for a live experiment; of one that has ended it gets the rows.
-Status ExperimentService::continue_search(ExperimentId id, std::optional<searcher::Extended> extend) const {
-  auto done = context_.loop.ask(core::ContinueSearch{.experiment = id, .extend = extend});
+Status ExperimentService::continue_search(ExperimentId id, std::optional<searcher::Extended> extend,
+                                          bool only_check) const {
+  core::ContinueSearch wish{.experiment = id, .extend = extend, .ended = nullptr, .only_check = only_check};
+  auto done = context_.loop.ask(wish);
   if (!done && done.error().code == Code::kNotFound) {
     TRY_ASSIGN(auto rows, context_.pool.with<core::Recovered>(
                               [id](db::Connection& connection) { return db::load_ended(connection, id); }));
-    done = context_.loop.ask(core::ContinueSearch{
-        .experiment = id, .extend = extend, .ended = std::make_shared<const core::Recovered>(std::move(rows))});
+    wish.ended = std::make_shared<const core::Recovered>(std::move(rows));
+    done = context_.loop.ask(wish);
   }
   if (!done) return tl::unexpected(done.error());
   return {};

@@ -120,7 +120,7 @@ class ExperimentService final : public v1::ExperimentService::CallbackService {
   grpc::ServerUnaryReactor* bulk(grpc::CallbackServerContext* call, const char* method,
                                  const v1::ExperimentsActionRequest* request, v1::ExperimentsActionResponse* response,
                                  Deed deed);
-  Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend) const;
+  Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend, bool only_check = false) const;
   grpc::ServerUnaryReactor* act(grpc::CallbackServerContext* call, const char* method,
                                 const v1::ExperimentActionRequest* request, core::ExperimentAction action);
   const Context& context_;

@@ -242,7 +242,7 @@ Status ExperimentService::go_on(const v1::ContinueExperimentRequest& request,
   if (!core::is_terminal(row.state)) {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended; activate it");
   }
-  TRY(continue_search(id, more));
+  TRY(continue_search(id, more, request.validate_only()));
   TRY_ASSIGN(const auto now, db::get_experiment(context_.pool, id));
   to_proto(now, response->mutable_experiment());
   return {};

@@ -35,8 +35,9 @@ void Core::Impl::handle(const ContinueSearch& input) {
       allowed = fail(Code::kFailedPrecondition, name + " has no trial that failed");
     }
   }
-  if (!allowed) {
+  if (!allowed || input.only_check) {
     if (is_terminal(experiment.state)) forget(experiment.id);
+    if (allowed) return reply(input.reply, Done{});
     return reply(input.reply, tl::unexpected(std::move(allowed).error()));
   }
   if (is_terminal(experiment.state)) {

@@ -68,12 +68,13 @@ struct KillCommand {
 /// More of a search that runs or is over: new totals, or else its failed trials once more, from their checkpoints.
 /// A trial that goes on starts with no restarts used. Replies Done, or kNotFound (it has ended and `ended` is null, or
 /// it does not exist), or why the search refuses (kInvalidArgument, kFailedPrecondition), or kAborted: it changed
-/// since it was read. Said twice, it is refused the second time.
+/// since it was read. Said twice, it is refused the second time. With `only_check` nothing changes.
 struct ContinueSearch {
   ReplyTo reply = 0;
   ExperimentId experiment;
   std::optional<searcher::Extended> extend;
   std::shared_ptr<const Recovered> ended;  ///< the rows of an experiment that has ended
+  bool only_check = false;
 };
 
 /// Where an experiment stands in the queue of its pool, from now on; what is not given stays. A new priority puts it at

@@ -22,7 +22,8 @@ namespace {
 
 constexpr int kDeepest = 8;
 constexpr std::size_t kMostSorts = 8;
-constexpr const char* kTimeoutMs = "10000";
+// Compiling a search (jit) takes longer than it saves: 0.4 s of 1.5 s over 100,000 experiments.
+constexpr const char* kBegin = "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = 10000";
 
 enum class Kind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
 struct Column {
@@ -109,10 +110,16 @@ class Builder {
       if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
       const std::string_view rest = name.substr(prefix.size());
       (prefix == "hp." ? best_ : validation_) = true;
-      // A metric's name may hold dots; a hyperparameter's are levels.
-      const std::vector<std::string> path =
-          prefix == "hp." ? split(rest, '.') : std::vector<std::string>{std::string(rest)};
-      return Column{"(" + std::string(json) + " #> " + parameter(path) + "::text[])", Kind::kJson};
+      const auto [value, unseen] = values_.try_emplace(std::string(name), "j" + std::to_string(values_.size()) + ".v");
+      if (unseen) {
+        // A metric's name may hold dots; a hyperparameter's are levels. Read once a row, however often it is compared
+        // (OFFSET 0 keeps the planner from copying the reading to each place): parsing JSON costs more than the rest.
+        const std::vector<std::string> path =
+            prefix == "hp." ? split(rest, '.') : std::vector<std::string>{std::string(rest)};
+        reads_ += " CROSS JOIN LATERAL (SELECT " + std::string(json) + " #> " + parameter(path) +
+                  "::text[] AS v OFFSET 0) " + value->second.substr(0, value->second.find('.'));
+      }
+      return Column{value->second, Kind::kJson};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
     return std::nullopt;
@@ -217,9 +224,11 @@ class Builder {
     std::string from = " FROM experiments e JOIN users u ON u.id = e.owner_id";
     if (best_ || validation_) from += DET_BEST_TRIAL;
     if (validation_) from += DET_BEST_VALIDATION;
-    return from;
+    return from + reads_;
   }
   std::string where_ = " WHERE true", order_, count_;
+  std::map<std::string, std::string> values_;  ///< columns of JSON values → how SQL names them
+  std::string reads_;
   Params params_;
   std::vector<std::string> problems_;
   bool best_ = false, validation_ = false;
@@ -269,7 +278,7 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
   Page<FoundExperiment> page;
   const auto within = [&](const std::string& text, const Params& params) {
     return pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
-      TRY(connection.script(std::string("BEGIN READ ONLY; SET LOCAL statement_timeout = ") + kTimeoutMs));
+      TRY(connection.script(kBegin));
       Result<Rows> found = connection.run(text.c_str(), params);
       connection.rollback();
       return found;

@@ -371,20 +371,6 @@ const looking = [
       await page.keyboard.press('Escape');
     },
   ],
-  [
-    'a phone shows every page without scrolling to the side',
-    async () => {
-      await page.setViewportSize({ width: 390, height: 800 });
-      for (const place of ['', 'experiments', 'experiments/1', 'trials/1?tab=log', 'cluster', 'settings']) {
-        await page.goto(`${cluster.url}/det/${place}`);
-        await page.waitForSelector('h1');
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-        assert.ok(wide <= 390, `${place} is ${wide} wide`);
-      }
-      await shot('phone');
-      await page.setViewportSize({ width: 1300, height: 900 });
-    },
-  ],
 ];
 
 const steering = [

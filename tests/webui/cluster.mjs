@@ -43,6 +43,7 @@ export class Cluster {
     this.directory = mkdtempSync(path.join(tmpdir(), 'det-webui-test-'));
     this.port = 0;
     this.slots = 1;
+    this.tls = false;
     for (const name of ['det-master', 'det-agent', 'det']) {
       if (!existsSync(path.join(this.bin, name)))
         throw new Error(`${path.join(this.bin, name)} is missing: build it first`);
@@ -50,7 +51,7 @@ export class Cluster {
   }
 
   get url() {
-    return `http://127.0.0.1:${this.port}`;
+    return `${this.tls ? 'https' : 'http'}://127.0.0.1:${this.port}`;
   }
 
   get password() {
@@ -75,9 +76,10 @@ export class Cluster {
       path.join(this.directory, 'master'),
       '--listen',
       `127.0.0.1:${this.port}`,
+      ...(this.tls ? ['--security-tls-enabled'] : []),
     ]);
     this.port = await untilSaid(this.master, 'det-master', (said) => {
-      const found = said.match(/ready http:\/\/\S+?:(\d+)/);
+      const found = said.match(/ready https?:\/\/\S+?:(\d+)/);
       return found ? Number(found[1]) : undefined;
     });
   }

@@ -56,14 +56,14 @@ async function checks(list) {
 
 export const until = (what, argument) => page.waitForFunction(what, argument, { timeout: 20000 });
 export const untilText = (text) => page.getByText(text).first().waitFor({ timeout: 20000 });
-export async function shot(name) {
-  if (!shots || !page) return;
+export async function shot(name, on = page) {
+  if (!shots || !on) return;
   mkdirSync(shots, { recursive: true });
   for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    await page.screenshot({ path: path.join(shots, `${name}-${colorScheme}.png`), fullPage: true });
+    await on.emulateMedia({ colorScheme });
+    await on.screenshot({ path: path.join(shots, `${name}-${colorScheme}.png`), fullPage: true });
   }
-  await page.emulateMedia({ colorScheme: null });
+  await on.emulateMedia({ colorScheme: null });
 }
 
 export async function signIn(password) {
@@ -94,8 +94,8 @@ async function openBrowser() {
 }
 
 // Every control has a name, every field a label, every table a head: what a screen reader leans on.
-export const unnamed = () =>
-  page.evaluate(() =>
+export const unnamed = (on = page) =>
+  on.evaluate(() =>
     [...document.querySelectorAll('button, a[href], input, select, textarea, [role="log"], [role="region"], figure, progress, nav')]
       .filter((element) => !element.closest('dialog:not([open])'))
       .filter(
@@ -118,8 +118,8 @@ export const drawnPixels = (panel) =>
   });
 
 // Text in sight whose contrast with what lies behind it is below WCAG 2.1's 4.5 (3 for large text).
-const faint = () =>
-  page.evaluate(() => {
+const faint = (on) =>
+  on.evaluate(() => {
     const canvas = document.createElement('canvas');
     canvas.width = canvas.height = 1;
     const ink = canvas.getContext('2d', { willReadFrequently: true });
@@ -163,9 +163,9 @@ const faint = () =>
   });
 
 // What axe-core finds against WCAG 2.1 A and AA, but for contrast, which is looked at below in both themes.
-async function violations() {
-  await page.evaluate(axe);
-  return page.evaluate(async () => {
+async function violations(on) {
+  await on.evaluate(axe);
+  return on.evaluate(async () => {
     const found = await window.axe.run(document, {
       runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
       rules: { 'color-contrast': { enabled: false } },
@@ -175,15 +175,15 @@ async function violations() {
 }
 
 // The page is usable without seeing it well: names, contrast in light and in dark, no text cut off to the side.
-export async function audit(name) {
-  assert.deepEqual(await unnamed(), []);
-  assert.deepEqual(await violations(), [], name);
+export async function audit(name, on = page) {
+  assert.deepEqual(await unnamed(on), []);
+  assert.deepEqual(await violations(on), [], name);
   for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    assert.deepEqual(await faint(), [], `${name} in ${colorScheme}`);
+    await on.emulateMedia({ colorScheme });
+    assert.deepEqual(await faint(on), [], `${name} in ${colorScheme}`);
   }
-  await page.emulateMedia({ colorScheme: null });
-  await shot(name);
+  await on.emulateMedia({ colorScheme: null });
+  await shot(name, on);
 }
 
 // Starts a cluster and a browser, checks the sentences, ends everything, says how many held.

@@ -9,7 +9,10 @@ import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
 import { registry } from './pages/registry.mjs';
 import { trial } from './pages/trial.mjs';
+import { joining } from './pages/joining.mjs';
+import { phone } from './pages/phone.mjs';
 import { queueing } from './pages/queueing.mjs';
+import { usage } from './pages/usage.mjs';
 import assert from 'node:assert/strict';
 
 cluster.slots = 3;
@@ -23,4 +26,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...accounts, ...trial, ...bulkActions, ...registry, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...phone, ...leaving]);

@@ -130,6 +130,7 @@ console.log('<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>
 console.log('\x1b[32mgreen\x1b[0m \x1b]0;title\x07plain');
 for (let line = 1; line <= 30; line++) console.log(`preparing ${line} of 30`);
 connect();
+const measured = JSON.parse(process.env.DET_EXPERIMENT_CONFIG ?? '{}').profiling?.enabled === true;
 let step = 0;
 setInterval(() => {
   if (leaving > 0) return;
@@ -137,6 +138,7 @@ setInterval(() => {
   console.log(`step ${step}`);
   reportMetrics('training', step * 10, { loss: 2 * Math.exp(-step / 40), grad_norm: 1 / step });
   if (step % 4 === 0) {
+    if (measured) reportMetrics('memory', step * 10, { memory_free: 8e9 + step * 1e6 });
     reportMetrics('validation', step * 10, {
       validation_loss: 2 * Math.exp(-step / 50),
       accuracy: 1 - Math.exp(-step / 30),

@@ -48,6 +48,23 @@ export const searchExperiments = async (
 ): Promise<SearchAnswer> =>
   (await request('POST', '/api/v1/experiments-search', { ...query, offset, limit }, signal)).json();
 
+export type Condition =
+  | { kind: 'field'; columnName: string; operator: string; value?: string | number }
+  | { kind: 'group'; conjunction: 'and' | 'or'; children: Condition[] };
+export const where = (columnName: string, operator: string, value?: string | number): Condition =>
+  value === undefined ? { kind: 'field', columnName, operator } : { kind: 'field', columnName, operator, value };
+
+// Experiments for which all of this holds.
+export const experimentsBy = async (
+  children: Condition[],
+  sort: string,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<Experiment[]> => {
+  const filter = JSON.stringify({ filterGroup: { kind: 'group', conjunction: 'and', children } });
+  return (await searchExperiments({ filter, sort }, 0, limit, signal)).experiments.map((one) => one.experiment);
+};
+
 export const experiment = async (id: number, signal?: AbortSignal): Promise<Experiment> => {
   const answer = await get<{ experiment: Experiment; config: Experiment['config'] }>(
     `/api/v1/experiments/${id}`,
@@ -194,13 +211,15 @@ export interface LogQuery {
   rankIds?: readonly number[];
   searchText?: string;
   enableRegex?: boolean;
+  timestampAfter?: string; // RFC 3339
+  timestampBefore?: string;
 }
 
 // The newest `limit` lines, of those before a time if one is given; oldest of them first.
 export const logTail = async (
   of: string, // "trials/7", "tasks/ID"
   limit: number,
-  query: LogQuery & { timestampBefore?: string },
+  query: LogQuery,
   signal?: AbortSignal,
 ): Promise<LogEntry[]> =>
   (

@@ -91,12 +91,12 @@ export const percent = (fraction: number): string =>
   `${Math.floor(Math.min(1, Math.max(0, fraction)) * 1000) / 10}%`;
 
 // "2.5 KB"; decimal units.
-export function bytes(value: number): string {
+export function bytes(value: number, digits = 1): string {
   const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
   let n = value;
   let i = 0;
   for (; n >= 1000 && i < units.length - 1; i++) n /= 1000;
-  return `${i === 0 ? n : n.toFixed(1)} ${units[i]}`;
+  return `${i === 0 ? n : n.toFixed(digits)} ${units[i]}`;
 }
 
 // The value with the keys of every object in order: the API's objects come in any.

@@ -1,7 +1,7 @@
 // Owns how a view keeps its data fresh: load once, load again when an event says that it is out of date.
 // Nothing polls.
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
 import { subscribe, type Change } from './events';
 import { sessionEnded } from './session';
@@ -75,7 +75,8 @@ export function useLive<T>(
   const latest = useRef({ load, concerns });
   latest.current = { load, concerns };
   const refresher = useRef<Refresher>();
-  useEffect(() => {
+  // Before the frame is drawn, not after: what is asked for comes a frame earlier.
+  useLayoutEffect(() => {
     const abort = new AbortController();
     const own = new Refresher(async () => {
       try {

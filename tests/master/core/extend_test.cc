@@ -46,6 +46,25 @@ TEST_CASE("a search that has ended makes more trials when it is extended") {
   CHECK(bench.disk().trials.size() == 5);
 }
 
+TEST_CASE("asking whether a search could go on is answered as going on would be, and changes nothing") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 2));
+  const searcher::Extended more{.max_trials = 5, .max_time = std::nullopt};
+  CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = nullptr, .only_check = true}) == std::nullopt);
+  run_to_end(bench, 1, 2);
+  REQUIRE(bench.experiment(id).state == State::kCompleted);
+  CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = rows_of(bench, id), .only_check = true}) ==
+        std::nullopt);
+  const searcher::Extended fewer{.max_trials = 1, .max_time = std::nullopt};
+  CHECK(code_of(bench, {.experiment = id, .extend = fewer, .ended = rows_of(bench, id), .only_check = true}) ==
+        code_of(bench, {.experiment = id, .extend = fewer, .ended = rows_of(bench, id)}));
+  CHECK(bench.experiment(id).state == State::kCompleted);
+  CHECK(bench.disk().trials.size() == 2);
+  // It was forgotten again: without its rows it is not known.
+  CHECK(code_of(bench, {.experiment = id, .extend = more}) == Code::kNotFound);
+}
+
 TEST_CASE("a search that was killed goes on without the trials it had asked for in vain") {
   Bench bench;
   bench.connect("a1", 8);

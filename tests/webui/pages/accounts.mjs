@@ -53,7 +53,7 @@ export const accounts = [
       await audit('user-refused');
       await dialog().getByLabel('Password').fill('a long sentence of no use');
       await save('Create');
-      await page.getByRole('cell', { name: kProbe }).waitFor();
+      await page.getByRole('cell', { name: kProbe, exact: true }).waitFor();
       await page.getByRole('button', { name: 'Give role to ada' }).click();
       await dialog().getByLabel('Role').selectOption('Viewer');
       await dialog().getByLabel('Where').selectOption(`team ${kProbe}`);

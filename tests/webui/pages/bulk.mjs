@@ -1,6 +1,7 @@
 // Owns the sentences about many experiments at once that have ended, and about a session that ends meanwhile.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, signIn, until, untilText } from '../driver.mjs';
+import { copies, sql } from '../rows.mjs';
 import { open } from './filling.mjs';
 
 const bulk = () => page.getByRole('group', { name: 'Chosen experiments' });
@@ -35,6 +36,38 @@ export const bulkActions = [
       assert.ok(cell - frame >= 39 && cell - frame < 45, `${cell - frame}`);
       await audit('pinned');
       await page.setViewportSize({ width: 1300, height: 900 });
+    },
+  ],
+  [
+    'the dashboard says what needs the reader: what failed or is paused, of nobody else, until it is archived',
+    async () => {
+      const failed = (id, name, owner, days) =>
+        copies(
+          'experiments',
+          {
+            id,
+            request_id: `''`,
+            job_id: `'needs-${id}'`,
+            name: `'${name}'`,
+            state: `'ERROR'`,
+            owner_id: `(SELECT id FROM users WHERE name = '${owner}')`,
+            ended: `now() - interval '${days} days'`,
+            archived: 'false',
+          },
+          'generate_series(1, 1) n',
+        );
+      sql(failed('901', 'mine', 'admin', 1) + failed('902', 'of ada', 'ada', 1) + failed('903', 'long ago', 'admin', 30));
+      await open('');
+      const needs = page.getByRole('region', { name: 'Needs you' });
+      await needs.getByRole('link', { name: '901 mine' }).waitFor();
+      await cluster.det(['experiment', 'pause', '1']);
+      await needs.getByRole('link', { name: /^1 / }).waitFor();
+      assert.equal(await needs.getByRole('listitem').count(), 2);
+      await audit('dashboard-needs');
+      await cluster.det(['experiment', 'activate', '1']);
+      await cluster.det(['experiment', 'archive', '901']);
+      await needs.getByText('Nothing of yours').waitFor();
+      sql('DELETE FROM experiments WHERE id > 900');
     },
   ],
   [

@@ -102,10 +102,17 @@ export const changing = [
       await page.waitForURL('**/experiments/4/continue');
       const override = page.getByLabel('Changes to the configuration');
       assert.match(await override.inputValue(), /max_length: \{batches: 2000000\}/);
+      const goOn = page.getByRole('button', { name: 'Continue experiment' });
+      await untilText('Valid: it goes on');
       await override.fill('searcher: {max_length: {batches: 5}}');
-      await page.getByRole('button', { name: 'Continue experiment' }).click();
       await page.getByRole('alert').waitFor();
+      assert.ok(await goOn.isDisabled());
+      await override.fill('resources: {slots_per_trial: 2}');
+      await page.getByRole('alert').getByText('fork it instead').waitFor();
       await audit('continue');
+      await override.fill('searcher: {max_length: {batches: 2000000}}');
+      await untilText('Valid: it goes on');
+      assert.match(await cluster.det(['experiment', 'describe', '4', '--json']), /STATE_CANCELED/);
       await open('experiments/4');
       await actions().getByRole('button', { name: 'Delete…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();

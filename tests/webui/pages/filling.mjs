@@ -35,7 +35,7 @@ export const filling = [
       const trial = readFileSync(path.join(here, 'script_trial.mjs'), 'utf8');
       for (const number of [1, 2, 3]) {
         const context = cluster.folder(`context${number}`, {
-          'const.yaml': config(number),
+          'const.yaml': config(number, number === 1 ? 'profiling: {enabled: true}\n' : ''),
           'script_trial.mjs': trial,
           'model.txt': `first line\nnumber ${number}\nlast line\n`,
           ...(number === 2 ? { 'extra.txt': `${kProbe}\n` } : {}),

@@ -52,4 +52,60 @@ export const trial = [
       assert.equal(await page.getByRole('link', { name: 'Download' }).count(), 0);
     },
   ],
+  [
+    'a log is read from a moment on, or until one, and the address says it in UTC',
+    async () => {
+      await open('trials/2?tab=log');
+      await page.waitForSelector('.log-line');
+      const first = Math.floor(Date.parse(await page.getAttribute('.log-line', 'data-time')) / 1000) * 1000;
+      // A field drops seconds that are none.
+      const moment = new Date(first + ((first + 3000) % 60000 === 0 ? 4000 : 3000));
+      const two = (n) => String(n).padStart(2, '0');
+      const day = [moment.getFullYear(), two(moment.getMonth() + 1), two(moment.getDate())].join('-');
+      const time = [moment.getHours(), moment.getMinutes(), moment.getSeconds()].map(two).join(':');
+      const begins = (from, to) =>
+        until(
+          ([low, high]) => {
+            const at = Date.parse(document.querySelector('.log-line')?.dataset.time ?? '');
+            return at >= low && at < high;
+          },
+          [from, to],
+        );
+      await page.getByLabel('From').fill(`${day}T${time}`);
+      await begins(moment.getTime(), moment.getTime() + 2000);
+      assert.ok(decodeURIComponent(page.url()).includes(`since=${moment.toISOString().replace('.000Z', 'Z')}`), page.url());
+      assert.ok(!(await page.getByRole('checkbox', { name: 'Follow' }).isChecked()));
+      await audit('log-time');
+      await page.reload();
+      await begins(moment.getTime(), moment.getTime() + 2000);
+      await page.getByRole('checkbox', { name: 'Follow' }).check();
+      await begins(first, first + 1000);
+      await page.getByLabel('Until').fill(`${day}T${time}`);
+      await until((most) => {
+        const times = [...document.querySelectorAll('.log-line')].map((one) => Date.parse(one.dataset.time));
+        return times.length > 30 && Math.max(...times) <= most;
+      }, moment.getTime());
+    },
+  ],
+  [
+    'the profiler says where the time went, how fast batches come, and what the machine did, with units',
+    async () => {
+      await open('trials/2?tab=profiler');
+      await untilText('profiling: {enabled: true}');
+      await audit('profiler-none');
+      await open('trials/1?tab=profiler');
+      await page.waitForSelector('figure[data-panel="memory_free"] canvas');
+      await page.waitForSelector('figure[data-panel="batches per second"] canvas');
+      const spent = await page.getAttribute('figure[data-panel="spent"]', 'aria-label');
+      assert.match(spent, /^waiting for slots: \d+s; from a slot to the first report: \d+s; training.*: (\d+m )?\d+s$/);
+      assert.ok((await page.$$('figure[data-panel="spent"] rect')).length >= 2);
+      const told = Number((await page.getAttribute('figure[data-panel="batches per second"]', 'aria-label')).match(/training ([\d.]+)/)[1]);
+      const own = Number(sql(`SELECT (max(steps_completed) - min(steps_completed)) / extract(epoch FROM max(reported) - min(reported))
+                              FROM metrics WHERE trial_id = 1 AND grp = 'training'`));
+      assert.ok(told > own / 3 && told < own * 3, `${told} of ${own} batches per second`);
+      await page.locator('figure[data-panel="memory_free"] .u-over').hover();
+      await until(() => /GB/.test(document.querySelector('figure[data-panel="memory_free"] .u-legend')?.textContent ?? ''));
+      await audit('profiler');
+    },
+  ],
 ];

@@ -55,7 +55,7 @@ test('progress never says 100% before the end', () => {
 });
 
 test('bytes are decimal', () => {
-  assert.deepEqual([0, 999, 2500, 5242880].map(bytes), ['0 B', '999 B', '2.5 KB', '5.2 MB']);
+  assert.deepEqual([0, 999, 2500, 5242880].map((n) => bytes(n)), ['0 B', '999 B', '2.5 KB', '5.2 MB']);
 });
 
 test('keys are put in order, at every depth, lists are left as they are', () => {

@@ -20,6 +20,7 @@ test('validation_loss of the group validation is the loss', () => {
   assert.equal(panelName('validation', 'validation_loss'), 'loss');
   assert.equal(panelName('validation', 'val_accuracy'), 'accuracy');
   assert.equal(panelName('training', 'validation_loss'), 'validation_loss');
+  assert.equal(panelName('disk', 'disk_util'), 'disk_util');
   assert.equal(panelName('validation', 'val_'), 'val_');
 });
 

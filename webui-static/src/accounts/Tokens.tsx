@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { makeToken, revokeToken, tokens } from '../calls/accounts';
 import { Confirm } from '../components/Confirm';
+import { Copy } from '../components/Copy';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
@@ -64,17 +65,11 @@ export function Tokens() {
       {fresh.value !== '' && (
         <div class="note note-wait" role="status">
           <p>Copy it now: it is not shown again.</p>
-          <div class="copy">
-            <pre tabIndex={0}>
-              <code>{fresh.value}</code>
-            </pre>
-            <button type="button" onClick={() => void navigator.clipboard?.writeText(fresh.value)}>
-              Copy
-            </button>
+          <Copy text={fresh.value}>
             <button type="button" onClick={() => (fresh.value = '')}>
               Done
             </button>
-          </div>
+          </Copy>
         </div>
       )}
       <Loaded live={live}>

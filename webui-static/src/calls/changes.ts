@@ -24,8 +24,9 @@ export const create = async (config: string, parentId: number, projectId: number
     })
   ).experiment;
 
-export const goOn = async (id: number, overrideConfig: string): Promise<Experiment> =>
-  (await change<{ experiment: Experiment }>('POST', '/api/v1/experiments/continue', { id, overrideConfig })).experiment;
+// With `validateOnly` nothing happens but the refusal, if there is one.
+export const goOn = (id: number, overrideConfig: string, validateOnly = false): Promise<unknown> =>
+  change('POST', '/api/v1/experiments/continue', { id, overrideConfig, validateOnly });
 
 export const retry = (id: number): Promise<unknown> => change('POST', `/api/v1/experiments/${id}/retry`);
 

@@ -61,3 +61,7 @@ export const setSlot = (agent: string, slot: string, on: boolean, drain = false)
     on ? {} : { drain },
   );
 
+
+// Told this once. For so many agents, of this pool or of the one that they name.
+export const makeJoinToken = async (pool: string, uses: number, lifespan: string): Promise<string> =>
+  (await change<{ token: string }>('POST', '/api/v1/join-tokens', { pool, uses, lifespan })).token;

@@ -1,12 +1,12 @@
 // Owns the two pictures of a search's hyperparameters: parallel coordinates, and one scatter a hyperparameter.
 import { useSignal } from '@preact/signals';
 import { paths } from '../address';
+import { useWidth } from '../components/width';
 import { metric } from '../format';
 import type { Trial } from '../wire';
 import { HeatMap, ImportanceBars } from './ImportanceView';
 import { dimensions, metricOf, position, ranks, share, type Dimension } from './search';
 
-const kWidth = 960;
 const kHeight = 300;
 const kTop = 34;
 const kBottom = 20;
@@ -23,8 +23,9 @@ function ends(dimension: Dimension): [string, string] {
 }
 
 function Parallel({ trials, all, rank }: { trials: Trial[]; all: Dimension[]; rank: Map<number, number> }) {
+  const [host, width] = useWidth<HTMLDivElement>();
   const at = useSignal<Trial | undefined>(undefined);
-  const place = (i: number): number => kSide + (i * (kWidth - 2 * kSide)) / Math.max(1, all.length - 1);
+  const place = (i: number): number => kSide + (i * (width - 2 * kSide)) / Math.max(1, all.length - 1);
   const height = (part: number): number => kHeight - kBottom - part * (kHeight - kTop - kBottom);
   // The best are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
@@ -36,32 +37,34 @@ function Parallel({ trials, all, rank }: { trials: Trial[]; all: Dimension[]; ra
           {at.value ? `trial ${at.value.id}: ${metric(metricOf(at.value)) || 'no metric yet'}` : 'best trials in the strongest color'}
         </span>
       </figcaption>
-      <svg viewBox={`0 0 ${kWidth} ${kHeight}`} role="presentation">
-        {order.map((trial) => (
-          <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
-            <polyline
-              class={`line ${shade(rank.get(trial.id))}`}
-              points={all.map((one, i) => `${place(i)},${height(position(one, trial))}`).join(' ')}
-              onPointerEnter={() => (at.value = trial)}
-              onPointerLeave={() => (at.value = undefined)}
-            />
-          </a>
-        ))}
-        {all.map((one, i) => (
-          <g key={one.name}>
-            <line class="axis" x1={place(i)} x2={place(i)} y1={kTop} y2={kHeight - kBottom} />
-            <text x={place(i)} y={14} text-anchor="middle" class="axis-name">
-              {one.name}
-            </text>
-            <text x={place(i)} y={28} text-anchor="middle">
-              {ends(one)[1]}
-            </text>
-            <text x={place(i)} y={kHeight - 6} text-anchor="middle">
-              {ends(one)[0]}
-            </text>
-          </g>
-        ))}
-      </svg>
+      <div ref={host}>
+        <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
+          {order.map((trial) => (
+            <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+              <polyline
+                class={`line ${shade(rank.get(trial.id))}`}
+                points={all.map((one, i) => `${place(i)},${height(position(one, trial))}`).join(' ')}
+                onPointerEnter={() => (at.value = trial)}
+                onPointerLeave={() => (at.value = undefined)}
+              />
+            </a>
+          ))}
+          {all.map((one, i) => (
+            <g key={one.name}>
+              <line class="axis" x1={place(i)} x2={place(i)} y1={kTop} y2={kHeight - kBottom} />
+              <text x={place(i)} y={14} text-anchor="middle" class="axis-name">
+                {one.name}
+              </text>
+              <text x={place(i)} y={28} text-anchor="middle">
+                {ends(one)[1]}
+              </text>
+              <text x={place(i)} y={kHeight - 6} text-anchor="middle">
+                {ends(one)[0]}
+              </text>
+            </g>
+          ))}
+        </svg>
+      </div>
     </figure>
   );
 }

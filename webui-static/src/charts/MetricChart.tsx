@@ -1,5 +1,5 @@
 // Owns drawing one panel with uPlot: size, colors of the theme, live data, choosing a stretch. Must never fetch.
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { signal } from '@preact/signals';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -27,6 +27,7 @@ interface Props {
   panel: Panel;
   look: Look;
   zoom: (from: number, to: number) => void; // in the axis's unit
+  text?: ((name: string, value: number) => string) | undefined; // of a value; without, its digits
 }
 
 // Which trial the pointer is at, in any chart.
@@ -35,7 +36,8 @@ export const pointed = signal<number | undefined>(undefined);
 const onAxis = (axis: Axis, value: number): string =>
   axis === 'time' ? duration(value) : metric(Number(value.toPrecision(8)));
 
-function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
+function options({ panel, look, zoom, text }: Props, width: number): uPlot.Options {
+  const said = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : metric(value));
   const axis = { stroke: themeColor('--text-dim'), font: '12px system-ui, sans-serif' };
   const grid = { stroke: themeColor('--line'), width: 1 };
   const trials = [...new Set(panel.series.map((one) => one.trial))];
@@ -67,7 +69,7 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
         size: 34,
         values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
       },
-      { ...axis, grid, ticks: grid, size: 62, values: (_, ticks) => ticks.map((v) => (v == null ? '' : metric(v))) },
+      { ...axis, grid, ticks: grid, size: 62, values: (_, ticks) => ticks.map(said) },
     ],
     series: [
       { label: look.axis, value: (_: uPlot, v: number | null) => (v == null ? '–' : onAxis(look.axis, v)) },
@@ -77,7 +79,7 @@ function options({ panel, look, zoom }: Props, width: number): uPlot.Options {
         width: 1.5,
         dash: !one_trial && one.group !== 'training' ? [5, 3] : undefined,
         points: { show: one.x.length < 40 && panel.series.length <= kDots, fill: card },
-        value: (_: uPlot, v: number | null) => metric(v) || '–',
+        value: (_: uPlot, v: number | null) => said(v) || '–',
       })),
     ],
     hooks: {
@@ -141,13 +143,14 @@ export function MetricChart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
 
-  useEffect(() => {
+  // Before the frame is drawn: a chart is there when its figure is.
+  useLayoutEffect(() => {
     const element = host.current;
     if (!element) return undefined;
     const width = (): number => Math.max(200, element.clientWidth);
     const { panel: now, look: how } = latest.current;
     plot.current = new uPlot(
-      options({ panel: now, look: how, zoom: (from, to) => latest.current.zoom(from, to) }, width()),
+      options({ ...latest.current, zoom: (from, to) => latest.current.zoom(from, to) }, width()),
       toData(now, how),
       element,
     );
@@ -163,7 +166,7 @@ export function MetricChart(props: Props) {
     };
   }, [shape]);
 
-  useEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
+  useLayoutEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
 
   const many = panel.series.length > kLegend;
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;

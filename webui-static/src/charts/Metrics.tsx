@@ -1,12 +1,14 @@
 // Owns the charts of some trials: their data, kept live, which are shown and how. All of it is in the address.
-import { useRef } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import * as api from '../api';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useQuery } from '../address';
 import type { MetricSeries, Trial } from '../wire';
 import { MetricChart, type Look } from './MetricChart';
+import { metric } from '../format';
 import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { unitText } from './spent';
 
 // Points asked for: about one for each pixel of a wide chart, fewer of each when many trials share it.
 const kPoints = 1200;
@@ -23,7 +25,7 @@ function readZoom(text: string | undefined): [number, number] | undefined {
   return to > from ? [from, to] : undefined;
 }
 
-function readLook(query: Record<string, string | undefined>): Look {
+export function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth ?? 0);
   return {
     axis: kAxes.find((one) => one === query.x) ?? 'batches',
@@ -101,6 +103,9 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
   );
 }
 
+// A measurement of the machine with its unit.
+const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
+
 interface Props {
   trials: Trial[]; // at most 100
   ended: boolean;
@@ -126,14 +131,18 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
   if (live.data) held.current = { ids: ids.join(), data: live.data };
   const data = live.data ?? (held.current?.ids === ids.join() ? held.current.data : undefined);
-  const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
-  const sources = trials.map((trial) => ({
-    trial: trial.id,
-    name: names?.get(trial.id),
-    startMs: Date.parse(trial.startTime ?? '') || 0,
-    metrics: found.filter((one) => one.trialId === trial.id),
-  }));
-  const panels = toPanels(sources, look.axis);
+  // Anew only with its data: a panel that is another one is drawn again.
+  const starts = trials.map((trial) => [trial.id, trial.startTime, names?.get(trial.id)].join()).join('\n');
+  const panels = useMemo(() => {
+    const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
+    const sources = trials.map((trial) => ({
+      trial: trial.id,
+      name: names?.get(trial.id),
+      startMs: Date.parse(trial.startTime ?? '') || 0,
+      metrics: found.filter((one) => one.trialId === trial.id),
+    }));
+    return toPanels(sources, look.axis);
+  }, [data, starts, look.axis, system]);
   const wanted = query.charts?.split(',').filter((name) => name !== '');
   const shown = wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
@@ -143,7 +152,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
   const nothing = system
-    ? 'No measurements of the machine.'
+    ? 'No measurements of the machine: a configuration with profiling: {enabled: true} asks for them.'
     : look.axis === 'epochs'
       ? 'These metrics carry no epochs; choose another axis.'
       : 'No metrics reported.';
@@ -164,6 +173,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
             key={panel.name}
             panel={panel}
             look={look}
+            text={system ? machineText : undefined}
             zoom={(from, to) => look_closer(panel, from, to)}
           />
         ))}

@@ -2,13 +2,13 @@
 import * as api from '../api';
 import { paths } from '../address';
 import { ErrorNote } from '../components/notes';
+import { useWidth } from '../components/width';
 import { duration, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { ranks, rungs } from './search';
 import { shade } from './HyperparameterViews';
 
-const kWidth = 960;
 const kHeight = 340;
 const kSide = 60;
 const kBottom = 28;
@@ -25,6 +25,7 @@ interface Props {
 }
 
 export function SearchView({ experimentId, trials, startTime, smallerIsBetter }: Props) {
+  const [host, width] = useWidth<HTMLDivElement>();
   const ids = trials.slice(0, kMostTrials).map((trial) => trial.id);
   const live = useLive(
     `search ${experimentId} ${ids.join()}`,
@@ -47,7 +48,7 @@ export function SearchView({ experimentId, trials, startTime, smallerIsBetter }:
   const rank = ranks(trials, smallerIsBetter);
   const longest = Math.max(1, ...lines.flatMap((one) => one.points.map((point) => point.batches)), ...steps.map((one) => one.batches));
   const latest = Math.max(1, ...lines.flatMap((one) => one.points.map((point) => point.seconds)));
-  const x = (seconds: number): number => kSide + (seconds / latest) * (kWidth - kSide - 12);
+  const x = (seconds: number): number => kSide + (seconds / latest) * (width - kSide - 12);
   // Rungs lie apart by factors: a square root shows the lowest and the highest at once.
   const y = (batches: number): number => kHeight - kBottom - Math.sqrt(batches / longest) * (kHeight - kTop - kBottom);
   return (
@@ -58,47 +59,49 @@ export function SearchView({ experimentId, trials, startTime, smallerIsBetter }:
         <figcaption>
           Batches over time <span class="quiet">best trials in the strongest color; dashed: where trials ended</span>
         </figcaption>
-        <svg viewBox={`0 0 ${kWidth} ${kHeight}`} role="presentation">
-          {steps.slice(0, 12).map((rung) => (
-            <g key={rung.batches}>
-              <line class="rung" x1={kSide} x2={kWidth - 12} y1={y(rung.batches)} y2={y(rung.batches)} />
-              <text x={kSide - 6} y={y(rung.batches) + 4} text-anchor="end">
-                {metric(rung.batches)}
+        <div ref={host}>
+          <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
+            {steps.slice(0, 12).map((rung) => (
+              <g key={rung.batches}>
+                <line class="rung" x1={kSide} x2={width - 12} y1={y(rung.batches)} y2={y(rung.batches)} />
+                <text x={kSide - 6} y={y(rung.batches) + 4} text-anchor="end">
+                  {metric(rung.batches)}
+                </text>
+              </g>
+            ))}
+            {steps.every((rung) => rung.batches !== longest) && (
+              <text x={kSide - 6} y={y(longest) + 4} text-anchor="end">
+                {metric(longest)}
               </text>
-            </g>
-          ))}
-          {steps.every((rung) => rung.batches !== longest) && (
-            <text x={kSide - 6} y={y(longest) + 4} text-anchor="end">
-              {metric(longest)}
+            )}
+            <line class="axis" x1={kSide} x2={width - 12} y1={kHeight - kBottom} y2={kHeight - kBottom} />
+            <text x={kSide} y={kHeight - 8}>
+              0s
             </text>
-          )}
-          <line class="axis" x1={kSide} x2={kWidth - 12} y1={kHeight - kBottom} y2={kHeight - kBottom} />
-          <text x={kSide} y={kHeight - 8}>
-            0s
-          </text>
-          <text x={kWidth - 12} y={kHeight - 8} text-anchor="end">
-            {duration(latest)}
-          </text>
-          {lines.map(({ trial, points }) => (
-            <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
-              <polyline
-                class={`line ${shade(rank.get(trial.id))}`}
-                points={points.map((point) => `${x(point.seconds)},${y(point.batches)}`).join(' ')}
-              >
-                <title>trial {trial.id}</title>
-              </polyline>
-              {points.slice(1).map((point) => (
-                <circle
-                  key={point.batches}
-                  class={`dot ${shade(rank.get(trial.id))}`}
-                  cx={x(point.seconds)}
-                  cy={y(point.batches)}
-                  r={2.5}
-                />
-              ))}
-            </a>
-          ))}
-        </svg>
+            <text x={width - 12} y={kHeight - 8} text-anchor="end">
+              {duration(latest)}
+            </text>
+            {lines.map(({ trial, points }) => (
+              <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+                <polyline
+                  class={`line ${shade(rank.get(trial.id))}`}
+                  points={points.map((point) => `${x(point.seconds)},${y(point.batches)}`).join(' ')}
+                >
+                  <title>trial {trial.id}</title>
+                </polyline>
+                {points.slice(1).map((point) => (
+                  <circle
+                    key={point.batches}
+                    class={`dot ${shade(rank.get(trial.id))}`}
+                    cx={x(point.seconds)}
+                    cy={y(point.batches)}
+                    r={2.5}
+                  />
+                ))}
+              </a>
+            ))}
+          </svg>
+        </div>
       </figure>
       <Rungs steps={steps} />
     </>

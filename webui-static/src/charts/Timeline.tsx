@@ -1,8 +1,8 @@
 // Owns the life of a trial drawn over time: a bar an attempt, where it ran and how it ended, a mark a checkpoint.
+import { useWidth } from '../components/width';
 import { duration, stateName } from '../format';
 import type { Allocation, Checkpoint } from '../wire';
 
-const kWidth = 960;
 const kRow = 26;
 const kLeft = 90;
 const kBottom = 26;
@@ -17,11 +17,12 @@ interface Props {
 }
 
 export function Timeline({ attempts, checkpoints, nowMs }: Props) {
+  const [host, width] = useWidth<HTMLDivElement>();
   const begun = attempts.filter((one) => one.startTime).sort((a, b) => a.run - b.run);
   if (begun.length === 0) return null;
   const start = Math.min(...begun.map((one) => Date.parse(one.startTime ?? '')));
   const end = Math.max(start + 1000, ...begun.map((one) => (one.endTime ? Date.parse(one.endTime) : nowMs)));
-  const x = (ms: number): number => kLeft + ((ms - start) / (end - start)) * (kWidth - kLeft - 12);
+  const x = (ms: number): number => kLeft + ((ms - start) / (end - start)) * (width - kLeft - 12);
   const height = begun.length * kRow + kBottom;
   const marks = checkpoints.filter((one) => one.reportTime).map((one) => ({ one, at: Date.parse(one.reportTime ?? '') }));
   return (
@@ -29,44 +30,46 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
       <figcaption>
         Timeline <span class="quiet">a bar an attempt, a mark a checkpoint</span>
       </figcaption>
-      <svg viewBox={`0 0 ${kWidth} ${height}`} role="presentation">
-        {begun.map((one, row) => {
-          const [from, to] = [Date.parse(one.startTime ?? ''), one.endTime ? Date.parse(one.endTime) : nowMs];
-          const own = marks.filter(({ at }) => at >= from && at <= to + 1000);
-          return (
-            <g key={one.id}>
-              <text x={kLeft - 8} y={row * kRow + 17} text-anchor="end">
-                run {one.run}
-              </text>
-              <rect
-                class={`bar bar-${tone(one)}`}
-                x={x(from)}
-                y={row * kRow + 5}
-                width={Math.max(2, x(to) - x(from))}
-                height={kRow - 10}
-                rx={3}
-              >
-                <title>
-                  run {one.run} on {one.agentId}: {duration((to - from) / 1000)}
-                  {one.endTime ? `, ${stateName(one.exitKind)} ${one.exitMessage}` : ', runs'}
-                </title>
-              </rect>
-              {own.map(({ one: saved, at }) => (
-                <circle key={saved.uuid} class="saved" cx={x(at)} cy={row * kRow + kRow / 2} r={4}>
-                  <title>checkpoint at batch {saved.stepsCompleted}</title>
-                </circle>
-              ))}
-            </g>
-          );
-        })}
-        <line class="axis" x1={kLeft} x2={kWidth - 12} y1={height - kBottom + 4} y2={height - kBottom + 4} />
-        <text x={kLeft} y={height - 6}>
-          0s
-        </text>
-        <text x={kWidth - 12} y={height - 6} text-anchor="end">
-          {duration((end - start) / 1000)}
-        </text>
-      </svg>
+      <div ref={host}>
+        <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
+          {begun.map((one, row) => {
+            const [from, to] = [Date.parse(one.startTime ?? ''), one.endTime ? Date.parse(one.endTime) : nowMs];
+            const own = marks.filter(({ at }) => at >= from && at <= to + 1000);
+            return (
+              <g key={one.id}>
+                <text x={kLeft - 8} y={row * kRow + 17} text-anchor="end">
+                  run {one.run}
+                </text>
+                <rect
+                  class={`bar bar-${tone(one)}`}
+                  x={x(from)}
+                  y={row * kRow + 5}
+                  width={Math.max(2, x(to) - x(from))}
+                  height={kRow - 10}
+                  rx={3}
+                >
+                  <title>
+                    run {one.run} on {one.agentId}: {duration((to - from) / 1000)}
+                    {one.endTime ? `, ${stateName(one.exitKind)} ${one.exitMessage}` : ', runs'}
+                  </title>
+                </rect>
+                {own.map(({ one: saved, at }) => (
+                  <circle key={saved.uuid} class="saved" cx={x(at)} cy={row * kRow + kRow / 2} r={4}>
+                    <title>checkpoint at batch {saved.stepsCompleted}</title>
+                  </circle>
+                ))}
+              </g>
+            );
+          })}
+          <line class="axis" x1={kLeft} x2={width - 12} y1={height - kBottom + 4} y2={height - kBottom + 4} />
+          <text x={kLeft} y={height - 6}>
+            0s
+          </text>
+          <text x={width - 12} y={height - 6} text-anchor="end">
+            {duration((end - start) / 1000)}
+          </text>
+        </svg>
+      </div>
     </figure>
   );
 }

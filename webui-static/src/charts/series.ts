@@ -30,8 +30,9 @@ export interface Source {
 // What the harness reports about the machine, not about the model.
 export const kSystemGroups: readonly string[] = ['gpu', 'cpu', 'memory', 'disk', 'network', 'timing'];
 
-// "validation_loss" of the group validation is the loss.
+// "validation_loss" of the group validation is the loss; measurements of the machine keep their names.
 export function panelName(group: string, name: string): string {
+  if (kSystemGroups.includes(group)) return name;
   for (const prefix of [`${group}_`, group === 'validation' ? 'val_' : '']) {
     if (prefix !== '' && name.startsWith(prefix) && name.length > prefix.length)
       return name.slice(prefix.length);

@@ -2,7 +2,8 @@
 import { useQuery } from '../address';
 import { asTexts, codeOf } from '../code';
 import { DiffView } from '../components/DiffView';
-import { ErrorNote } from '../components/notes';
+import { Files } from '../components/Files';
+import { Loaded } from '../components/Loaded';
 import { fileChanges, type FileChange } from '../diff';
 import { useLive } from '../live';
 import type { Subject } from './subjects';
@@ -44,46 +45,32 @@ const kWords: Record<FileChange['kind'], string> = {
 };
 
 export function CodeCompare({ all }: { all: Subject[] }) {
-  const { query, setQuery } = useQuery();
   const { left, right } = useSides(all);
   const ids = [left.experiment.id, right.experiment.id] as const;
   const live = useLive(
     `codes ${ids.join()}`,
-    async (signal) => Promise.all(ids.map(async (id) => asTexts(await codeOf(id, signal)))),
+    async (signal) => {
+      const [a, b] = await Promise.all([codeOf(ids[0], signal), codeOf(ids[1], signal)]);
+      return [asTexts(a), asTexts(b)] as const;
+    },
     () => false,
   );
-  const [a, b] = live.data ?? [];
-  if (!a || !b) {
-    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
-  }
-  const files = fileChanges(a, b);
-  const file = files.find((one) => one.path === query.file) ?? files[0];
-  if (!file) return <p class="quiet">Both were submitted without code.</p>;
   return (
-    <div class="code-page">
-      <nav aria-label="Files" class="files">
-        <ul class="plain-list">
-          {files.map((one) => (
-            <li key={one.path}>
-              <button
-                type="button"
-                class="link"
-                aria-current={one === file ? 'true' : undefined}
-                onClick={() => setQuery({ file: one.path })}
-              >
-                {one.path}
-              </button>{' '}
-              <span class={one.kind === 'same' ? 'quiet' : 'mark'}>{kWords[one.kind]}</span>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <DiffView
-        key={`${file.path} ${ids.join()}`}
-        left={a.get(file.path) ?? ''}
-        right={b.get(file.path) ?? ''}
-        title={file.path}
-      />
-    </div>
+    <Loaded live={live}>
+      {([a, b]) => {
+        const files = fileChanges(a, b);
+        if (files.length === 0) return <p class="quiet">Both were submitted without code.</p>;
+        return (
+          <Files
+            files={files}
+            note={(one) => <span class={one.kind === 'same' ? 'quiet' : 'mark'}>{kWords[one.kind]}</span>}
+          >
+            {({ path }) => (
+              <DiffView key={`${path} ${ids.join()}`} left={a.get(path) ?? ''} right={b.get(path) ?? ''} title={path} />
+            )}
+          </Files>
+        );
+      }}
+    </Loaded>
   );
 }

@@ -10,6 +10,7 @@ import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
 import { ErrorNote } from './notes';
 import { ProjectChoice } from './ProjectChoice';
+import { Words } from './Words';
 
 interface Props {
   experiment: Experiment;
@@ -29,20 +30,7 @@ function Edit({ experiment, reload }: Props) {
   return (
     <FormDialog label="Edit…" title={`Experiment ${experiment.id}`} submit="Save" work={save}>
       {() => (
-        <>
-          <label>
-            Name
-            <input type="text" name="name" required defaultValue={experiment.name} />
-          </label>
-          <label>
-            Description
-            <input type="text" name="description" defaultValue={experiment.description} />
-          </label>
-          <label>
-            Labels, with commas between
-            <input type="text" name="labels" defaultValue={experiment.labels.join(', ')} />
-          </label>
-        </>
+        <Words name={experiment.name} description={experiment.description} labels={experiment.labels} />
       )}
     </FormDialog>
   );

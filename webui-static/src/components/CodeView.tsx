@@ -1,10 +1,10 @@
 // Owns the code that an experiment was submitted with: its tree and one file of it, as text.
-import { useQuery } from '../address';
 import { codeOf } from '../code';
 import { bytes } from '../format';
 import { useLive } from '../live';
 import { asText, type CodeFile } from '../tar';
-import { ErrorNote } from './notes';
+import { Files } from './Files';
+import { Loaded } from './Loaded';
 
 // Longer files are shown up to here.
 const kMostLines = 20000;
@@ -31,37 +31,22 @@ function FileView({ file }: { file: CodeFile }) {
 }
 
 export function CodeView({ experimentId }: { experimentId: number }) {
-  const { query, setQuery } = useQuery();
   const live = useLive(
     `code ${experimentId}`,
     (signal) => codeOf(experimentId, signal),
     () => false,
   );
-  if (!live.data) {
-    return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
-  }
-  const files = [...live.data].sort((a, b) => a.path.localeCompare(b.path));
-  if (files.length === 0) return <p class="quiet">This experiment was submitted without code.</p>;
-  const file = files.find((one) => one.path === query.file) ?? files[0];
   return (
-    <div class="code-page">
-      <nav aria-label="Files" class="files">
-        <ul class="plain-list">
-          {files.map((one) => (
-            <li key={one.path}>
-              <button
-                type="button"
-                class="link"
-                aria-current={one === file ? 'true' : undefined}
-                onClick={() => setQuery({ file: one.path })}
-              >
-                {one.path}
-              </button>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      {file && <FileView key={file.path} file={file} />}
-    </div>
+    <Loaded live={live}>
+      {(all) =>
+        all.length === 0 ? (
+          <p class="quiet">This experiment was submitted without code.</p>
+        ) : (
+          <Files files={[...all].sort((a, b) => a.path.localeCompare(b.path))}>
+            {(file) => <FileView key={file.path} file={file} />}
+          </Files>
+        )
+      }
+    </Loaded>
   );
 }

@@ -7,64 +7,12 @@ import * as api from '../api';
 import { subscribe } from '../events';
 import { Refresher } from '../live';
 import { sessionEnded } from '../session';
+import { LogFilter, readFilter } from './LogFilter';
 import { Rows } from './logRows';
 import { ErrorNote } from './notes';
-import { SearchField } from './ViewTools';
 
 // Lines loaded at once.
 const kPage = 1000;
-const kLevels = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
-
-// What the address filters: level and above, one rank, text or expression.
-export function readFilter(query: Record<string, string | undefined>): api.LogQuery {
-  const out: api.LogQuery = {};
-  const least = kLevels.indexOf(query.level ?? '');
-  if (least > 0) out.levels = kLevels.slice(least).map((name) => `LOG_LEVEL_${name}`);
-  if (/^\d+$/.test(query.rank ?? '')) out.rankIds = [Number(query.rank)];
-  if (query.grep) {
-    out.searchText = query.grep;
-    if (query.re === '1') out.enableRegex = true;
-  }
-  return out;
-}
-
-function Filter() {
-  const { query, setQuery } = useQuery();
-  return (
-    <div class="tools" role="group" aria-label="Filter of the log">
-      <SearchField label="Search the log" value={query.grep ?? ''} say={(grep) => setQuery({ grep, line: '' })} />
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={query.re === '1'}
-          onChange={(e) => setQuery({ re: e.currentTarget.checked ? '1' : '' })}
-        />
-        Expression
-      </label>
-      <select
-        aria-label="Level"
-        value={query.level ?? ''}
-        onChange={(e) => setQuery({ level: e.currentTarget.value, line: '' })}
-      >
-        <option value="">Every level</option>
-        {kLevels.slice(1).map((level) => (
-          <option key={level} value={level}>
-            {level.toLowerCase()} and above
-          </option>
-        ))}
-      </select>
-      <input
-        type="text"
-        inputMode="numeric"
-        class="short"
-        aria-label="Rank"
-        placeholder="Rank"
-        defaultValue={query.rank ?? ''}
-        onChange={(e) => setQuery({ rank: e.currentTarget.value.trim(), line: '' })}
-      />
-    </div>
-  );
-}
 
 // One log as it stands on the page.
 class LogSheet {
@@ -85,7 +33,7 @@ class LogSheet {
 
   // The first lines, or those that came since; `on` says whether to go on to the end.
   async forward(on: boolean): Promise<void> {
-    if (this.rows.newest === '' && !this.line) {
+    if (this.rows.newest === '' && !this.line && !this.filter.timestampAfter) {
       const tail = await api.logTail(this.of, kPage, this.filter, this.signal);
       this.rows.append(tail);
       this.ended = true;
@@ -93,7 +41,7 @@ class LogSheet {
       return;
     }
     do {
-      const after = this.rows.newest || String(Math.max(0, Number(this.line) - 1));
+      const after = this.rows.newest || String(Math.max(0, Number(this.line ?? 1) - 1));
       const first = this.rows.count === 0;
       const entries = await api.logAfter(this.of, after, kPage, this.filter, this.signal);
       if (this.signal.aborted) return;
@@ -133,7 +81,9 @@ export function LogView({ of, name, taskId }: Props) {
   const key = JSON.stringify(filter);
   const line = /^\d{1,18}$/.test(query.line ?? '') ? query.line : undefined;
   const host = useRef<HTMLDivElement>(null);
-  const follow = useSignal(line === undefined);
+  // What begins at a place of its own is read from there on.
+  const fixed = line !== undefined || filter.timestampAfter !== undefined;
+  const follow = useSignal(!fixed);
   const status = useSignal<{ lines: number; begun: boolean } | undefined>(undefined);
   const error = useSignal<api.ApiError | undefined>(undefined);
   const sheet = useRef<LogSheet>();
@@ -164,7 +114,7 @@ export function LogView({ of, name, taskId }: Props) {
     element.replaceChildren(content);
     const own = new LogSheet(element, content, of, filter, line, abort.signal);
     sheet.current = own;
-    if (line !== undefined) follow.value = false;
+    if (fixed) follow.value = false;
     // The height also changes when the browser lays out a block for the first time, not only when lines come.
     const grown = new ResizeObserver(() => follow.value && toEnd());
     grown.observe(content);
@@ -198,7 +148,7 @@ export function LogView({ of, name, taskId }: Props) {
   };
   const setFollow = (on: boolean): void => {
     follow.value = on;
-    if (on && line !== undefined) setQuery({ line: '' });
+    if (on && fixed) setQuery({ line: '', since: '' });
     else if (on) toEnd();
   };
 
@@ -222,7 +172,7 @@ export function LogView({ of, name, taskId }: Props) {
           Follow
         </label>
       </div>
-      <Filter />
+      <LogFilter kinds={['rank', 'time']} />
       <ErrorNote error={error.value} retry={() => refresher.current?.request()} />
       {status.value?.lines === 0 && !error.value && (
         <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line is like that.'}</p>

@@ -5,6 +5,7 @@ import { useWork } from '../work';
 import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
 import { ErrorNote } from './notes';
+import { Words } from './Words';
 
 interface Props {
   place: 'workspaces' | 'projects';
@@ -27,18 +28,7 @@ export function PlaceActions({ place, one, up, reload }: Props) {
     <>
       <FormDialog label="Edit…" title={`Edit ${what}`} submit="Save" work={save}>
         {() => (
-          <>
-            <label>
-              Name
-              <input type="text" name="name" required defaultValue={one.name} />
-            </label>
-            {one.description !== undefined && (
-              <label>
-                Description
-                <input type="text" name="description" defaultValue={one.description} />
-              </label>
-            )}
-          </>
+          <Words name={one.name} description={one.description} />
         )}
       </FormDialog>
       <button

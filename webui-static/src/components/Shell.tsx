@@ -6,8 +6,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { ApiError } from '../api';
 import { connection } from '../events';
-import { followKeys, helpOpen, kShortcuts } from '../keys';
+import { followKeys, helpOpen } from '../keys';
 import { signOut, user } from '../session';
+import { KeyList } from './KeyList';
 import { ErrorNote } from './notes';
 
 function Freshness() {
@@ -71,16 +72,7 @@ function KeyHelp() {
   return (
     <dialog ref={dialog} aria-labelledby="keys-title" onClose={() => (helpOpen.value = false)}>
       <h2 id="keys-title">Keys</h2>
-      <dl class="keys">
-        {kShortcuts.map(([key, meaning]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{meaning}</dd>
-          </div>
-        ))}
-      </dl>
+      <KeyList />
       <form method="dialog" class="actions">
         <button type="submit">Close</button>
       </form>

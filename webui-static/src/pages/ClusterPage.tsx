@@ -1,16 +1,19 @@
-// Owns the view of the cluster: who holds which slot, what waits, how an agent joins.
+// Owns the view of the cluster: who holds which slot, what waits, who held how much, the master's log, how an agent joins.
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
 import { AgentCard } from '../cluster/Agents';
+import { Join } from '../cluster/Join';
+import { MasterLog } from '../cluster/MasterLog';
 import { Queue } from '../cluster/Queue';
+import { Usage } from '../cluster/Usage';
 import { useNow } from '../components/clock';
 import { ErrorNote } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
 import { percent } from '../format';
 import { useLive } from '../live';
-import type { Agent, Experiment } from '../wire';
+import type { Agent } from '../wire';
 
-const kTabs = ['Agents', 'Queue'] as const;
+const kTabs = ['Agents', 'Queue', 'Usage', 'Log'] as const;
 
 export interface Use {
   slots: number;
@@ -41,42 +44,10 @@ export const useAgents = () =>
 export const useUnfinished = () =>
   useLive(
     'unfinished',
-    async (signal): Promise<Experiment[]> => {
-      const filter = {
-        filterGroup: {
-          kind: 'group',
-          conjunction: 'and',
-          children: [{ kind: 'field', columnName: 'endTime', operator: 'isEmpty' }],
-        },
-      };
-      const answer = await api.searchExperiments({ filter: JSON.stringify(filter) }, 0, 200, signal);
-      return answer.experiments.map((one) => one.experiment);
-    },
+    (signal) => api.experimentsBy([api.where('endTime', 'isEmpty')], '', 200, signal),
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
     500,
   );
-
-function Join() {
-  // Over TLS an agent shows a certificate, which it gets for a token.
-  const command =
-    location.protocol === 'https:'
-      ? `det join-token create > token\ndet-agent --master ${location.origin} --join-token-file token`
-      : `det-agent --master ${location.host}`;
-  return (
-    <section aria-labelledby="join-title">
-      <h2 id="join-title">Add an agent</h2>
-      <p>On the machine that has the slots:</p>
-      <div class="copy">
-        <pre tabIndex={0}>
-          <code>{command}</code>
-        </pre>
-        <button type="button" onClick={() => void navigator.clipboard?.writeText(command)}>
-          Copy
-        </button>
-      </div>
-    </section>
-  );
-}
 
 export function UseBar({ use }: { use: Use }) {
   return (
@@ -115,6 +86,11 @@ function Agents() {
   );
 }
 
+function Account() {
+  const agents = useAgents();
+  return <Usage slots={useOf(agents.data ?? []).slots} />;
+}
+
 export function ClusterPage() {
   useTitle('Cluster');
   const { query } = useQuery();
@@ -125,6 +101,8 @@ export function ClusterPage() {
       <Tabs names={kTabs} current={tab} />
       {tab === 'Agents' && <Agents />}
       {tab === 'Queue' && <Queue />}
+      {tab === 'Usage' && <Account />}
+      {tab === 'Log' && <MasterLog />}
     </>
   );
 }

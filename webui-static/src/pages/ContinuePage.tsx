@@ -5,6 +5,7 @@ import { paths, useTitle } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { at } from '../columns';
+import { useCheck, VerdictNote } from '../components/Checked';
 import { ConfigEditor } from '../components/ConfigEditor';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
@@ -31,25 +32,31 @@ function proposal(one: Experiment): string {
 function Form({ one }: { one: Experiment }) {
   const { route } = useLocation();
   const text = useSignal(proposal(one));
+  const checked = useCheck(text.value, async (now) => {
+    await changes.goOn(one.id, now, true);
+    return { said: now.trim() === '' ? 'its failed trials run again' : 'it goes on', warnings: [] };
+  });
   const { busy, error, run } = useWork();
-  const submit = (): Promise<boolean> =>
-    run(async () => {
+  const submit = async (): Promise<void> => {
+    if (!checked?.verdict) return;
+    await run(async () => {
       await changes.goOn(one.id, text.value);
       route(paths.experiment(one.id));
     });
-  const problems = error?.problems ?? [];
+  };
   return (
     <>
       <ConfigEditor
         label="Changes to the configuration"
         text={text.value}
-        problems={problems}
+        problems={checked?.error?.problems ?? []}
         change={(to) => (text.value = to)}
         submit={() => void submit()}
       />
-      {problems.length === 0 && <ErrorNote error={error} />}
+      <VerdictNote checked={checked} />
+      <ErrorNote error={error} />
       <div class="actions">
-        <button type="button" class="primary" disabled={busy} onClick={() => void submit()}>
+        <button type="button" class="primary" disabled={busy || !checked?.verdict} onClick={() => void submit()}>
           Continue experiment
         </button>
         <a href={paths.fork(one.id)}>Change something else: fork it</a>

@@ -5,25 +5,36 @@ import { useNow } from '../components/clock';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { dateTime, isEnded, metric, span } from '../format';
 import { useLive } from '../live';
+import { user } from '../session';
 import type { Experiment } from '../wire';
 import { UseBar, useAgents, useOf, useUnfinished } from './ClusterPage';
 import { FirstExperiment } from './ExperimentsPage';
 
 const kLately = 10;
+const kNeedingDays = 7;
+const kMostNeeding = 20;
 
 const useLately = () =>
   useLive(
     'lately',
-    async (signal): Promise<Experiment[]> => {
-      const filter = {
-        filterGroup: {
-          kind: 'group',
-          conjunction: 'and',
-          children: [{ kind: 'field', columnName: 'endTime', operator: 'notEmpty' }],
-        },
-      };
-      const search = { filter: JSON.stringify(filter), sort: 'endTime=desc' };
-      return (await api.searchExperiments(search, 0, kLately, signal)).experiments.map((one) => one.experiment);
+    (signal) => api.experimentsBy([api.where('endTime', 'notEmpty')], 'endTime=desc', kLately, signal),
+    (change) => change === 'everything' || change.kind === 'experiment',
+    500,
+  );
+
+// The reader's own that failed lately or are paused; archiving one says that it was seen.
+const useNeeding = (own: string) =>
+  useLive(
+    `needing ${own}`,
+    (signal) => {
+      const since = new Date(Date.now() - kNeedingDays * 86_400_000).toISOString();
+      const failed: api.Condition[] = [api.where('state', '=', 'STATE_ERROR'), api.where('endTime', '>', since)];
+      const either: api.Condition[] = [
+        api.where('state', '=', 'STATE_PAUSED'),
+        { kind: 'group', conjunction: 'and', children: failed },
+      ];
+      const all: api.Condition[] = [api.where('user', '=', own), { kind: 'group', conjunction: 'or', children: either }];
+      return api.experimentsBy(all, '', kMostNeeding, signal);
     },
     (change) => change === 'everything' || change.kind === 'experiment',
     500,
@@ -67,11 +78,8 @@ export function DashboardPage() {
   const lately = useLately();
   const running = unfinished.data ?? [];
   const ended = lately.data ?? [];
-  const needing = [
-    ...ended.filter((one) => one.state === 'STATE_ERROR'),
-    ...running.filter((one) => one.state === 'STATE_PAUSED'),
-  ];
-  const error = agents.error ?? unfinished.error ?? lately.error;
+  const needing = useNeeding(user.value?.username ?? '');
+  const error = agents.error ?? unfinished.error ?? lately.error ?? needing.error;
   if (!unfinished.data || !lately.data) {
     return error ? <ErrorNote error={error} retry={unfinished.reload} /> : <p role="status">Loading…</p>;
   }
@@ -83,7 +91,7 @@ export function DashboardPage() {
       {agents.data && <UseBar use={useOf(agents.data)} />}
       <div class="dashboard">
         <List title="Running now" id="running-title" all={running.filter((one) => one.state !== 'STATE_PAUSED')} none="Nothing runs." />
-        <List title="Needs you" id="needs-title" all={needing} none="Nothing failed or is paused." />
+        <List title="Needs you" id="needs-title" all={needing.data ?? []} none="Nothing of yours failed this week or is paused." />
         <List title="Recently finished" id="lately-title" all={ended} none="Nothing has finished yet." />
       </div>
     </>

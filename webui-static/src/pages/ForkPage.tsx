@@ -1,78 +1,30 @@
 // Owns making a new experiment from one there is: its configuration, changed and checked as somebody types, with its code.
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { paths, useQuery, useTitle } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { ConfigEditor } from '../components/ConfigEditor';
+import { useCheck, VerdictNote, type Verdict } from '../components/Checked';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
-import { toError, useWork } from '../work';
+import { useWork } from '../work';
 import type { Experiment } from '../wire';
 import { withKey } from '../yaml';
 import { NotFoundPage } from './NotFoundPage';
-
-// Typing is over when it rested this long.
-const kRestMs = 250;
-
-interface Checked {
-  text: string; // that it is about
-  error?: api.ApiError;
-  warnings: string[];
-  plan: changes.Planned[];
-}
 
 const planText = ({ count, unit }: changes.Planned): string =>
   `${count} ${count === 1 ? 'trial' : 'trials'} ${
     !unit || unit.maxLength ? 'to the end' : `for ${unit.value?.toLocaleString()} ${unit.name ?? ''}`
   }`;
 
-// What the master says of the text, asked anew when typing rests.
-function useCheck(text: string, one: Experiment): Checked | undefined {
-  const checked = useSignal<Checked | undefined>(undefined);
-  const newest = useRef(text);
-  newest.current = text;
-  useEffect(() => {
-    const timer = window.setTimeout(async () => {
-      let answer: Checked;
-      try {
-        const valid = await changes.validate(text, one.id, one.projectId);
-        const plan = await changes.previewSearch(valid.config).catch(() => []);
-        answer = { text, warnings: valid.warnings, plan };
-      } catch (cause) {
-        answer = { text, error: toError(cause), warnings: [], plan: [] };
-      }
-      if (newest.current === text) checked.value = answer;
-    }, kRestMs);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return checked.value?.text === text ? checked.value : undefined;
-}
-
-function Verdict({ checked }: { checked: Checked | undefined }) {
-  const count = checked?.error?.problems.length ?? 0;
-  const said = !checked
-    ? 'Checking…'
-    : count > 0
-      ? `${count} ${count === 1 ? 'problem' : 'problems'}`
-      : checked.error
-        ? 'Not checked'
-        : `Valid: ${checked.plan.map(planText).join(', ') || 'it can be submitted'}`;
-  return (
-    <>
-      <p role="status" class={`verdict ${checked && !checked.error ? 'state-good' : 'state-waiting'}`}>
-        {said}
-      </p>
-      {count === 0 && <ErrorNote error={checked?.error} />}
-      {checked?.warnings.map((text) => (
-        <p class="note note-wait" key={text}>
-          {text}
-        </p>
-      ))}
-    </>
-  );
+// What the configuration would train, in a few words.
+async function check(text: string, one: Experiment): Promise<Verdict> {
+  const valid = await changes.validate(text, one.id, one.projectId);
+  const plan = await changes.previewSearch(valid.config).catch(() => []);
+  return { said: plan.map(planText).join(', ') || 'it can be submitted', warnings: valid.warnings };
 }
 
 function Form({ one, start }: { one: Experiment; start: string }) {
@@ -80,14 +32,14 @@ function Form({ one, start }: { one: Experiment; start: string }) {
   const kept = `det.draft ${location.pathname}${location.search}`;
   const text = useSignal(sessionStorage.getItem(kept) ?? start);
   const request = useRef(crypto.randomUUID?.() ?? String(Math.random()));
-  const checked = useCheck(text.value, one);
+  const checked = useCheck(text.value, (now) => check(now, one));
   const { busy, error, run } = useWork();
   const change = (to: string): void => {
     text.value = to;
     sessionStorage.setItem(kept, to);
   };
   const submit = async (): Promise<void> => {
-    if (!checked || checked.error) return;
+    if (!checked?.verdict) return;
     await run(async () => {
       const made = await changes.create(text.value, one.id, one.projectId, request.current);
       sessionStorage.removeItem(kept);
@@ -103,13 +55,13 @@ function Form({ one, start }: { one: Experiment; start: string }) {
         change={change}
         submit={() => void submit()}
       />
-      <Verdict checked={checked} />
+      <VerdictNote checked={checked} />
       <ErrorNote error={error} />
       <div class="actions">
         <button
           type="button"
           class="primary"
-          disabled={busy || !checked || checked.error !== undefined}
+          disabled={busy || !checked || !checked.verdict}
           onClick={() => void submit()}
         >
           Create experiment

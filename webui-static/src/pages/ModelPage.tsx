@@ -21,7 +21,7 @@ import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { dateTime, metric, sorted } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
-import { NotFoundPage } from './NotFoundPage';
+import { Words } from '../components/Words';
 
 const kTabs = ['Versions', 'Notes', 'Metadata'] as const;
 
@@ -110,20 +110,7 @@ function ModelActions({ one, reload }: { one: Model; reload: () => void }) {
     <div class="actions">
       <FormDialog label="Edit…" title="Edit model" submit="Save" work={save}>
         {() => (
-          <>
-            <label>
-              Name
-              <input type="text" name="name" required defaultValue={one.name} />
-            </label>
-            <label>
-              Description
-              <input type="text" name="description" defaultValue={one.description} />
-            </label>
-            <label>
-              Labels, with commas between
-              <input type="text" name="labels" defaultValue={one.labels.join(', ')} />
-            </label>
-          </>
+          <Words name={one.name} description={one.description} labels={one.labels} />
         )}
       </FormDialog>
       <button
@@ -179,9 +166,8 @@ export function ModelPage({ id }: { id: string }) {
   const tab = currentTab(kTabs, query.tab);
   const live = useLive(`model ${id}`, (signal) => model(id, signal), (change) => change === 'everything');
   useTitle(live.data?.name ?? 'Model');
-  if (live.error?.status === 404) return <NotFoundPage what={`There is no model ${id}.`} />;
   return (
-    <Loaded live={live}>
+    <Loaded live={live} missing={`There is no model ${id}.`}>
       {(one) => (
         <>
           <div class="page-head">

@@ -8,6 +8,7 @@ import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
 import { dateTime } from '../format';
 import { useLive } from '../live';
+import { Words } from '../components/Words';
 
 function PlaceChoice() {
   const live = useLive('workspaces', (signal) => workspaces(signal), () => false);
@@ -37,14 +38,7 @@ export function NewModel() {
     <FormDialog label="New model…" title="New model" submit="Create" work={make}>
       {() => (
         <>
-          <label>
-            Name
-            <input type="text" name="name" required />
-          </label>
-          <label>
-            Description
-            <input type="text" name="description" />
-          </label>
+          <Words description="" />
           <PlaceChoice />
         </>
       )}

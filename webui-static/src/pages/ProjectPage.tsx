@@ -5,14 +5,12 @@ import { Loaded } from '../components/Loaded';
 import { PlaceActions } from '../components/PlaceActions';
 import { useLive } from '../live';
 import { ExperimentList } from './ExperimentsPage';
-import { NotFoundPage } from './NotFoundPage';
 
 export function ProjectPage({ id }: { id: number }) {
   const live = useLive(`project ${id}`, (signal) => project(id, signal), (change) => change === 'everything');
   useTitle(live.data?.name ?? 'Project');
-  if (live.error?.status === 404) return <NotFoundPage what={`There is no project ${id}.`} />;
   return (
-    <Loaded live={live}>
+    <Loaded live={live} missing={`There is no project ${id}.`}>
       {(one) => (
         <>
           <div class="page-head">

@@ -3,7 +3,7 @@ import { useTitle } from '../address';
 import { Tokens } from '../accounts/Tokens';
 import { patchUser } from '../calls/accounts';
 import { field, FormDialog } from '../components/FormDialog';
-import { kShortcuts } from '../keys';
+import { KeyList } from '../components/KeyList';
 import { user } from '../session';
 import { density, theme, views, type Density, type Theme } from '../settings';
 
@@ -119,16 +119,7 @@ export function SettingsPage() {
       </section>
       <section aria-labelledby="shortcuts-title">
         <h2 id="shortcuts-title">Keys</h2>
-        <dl class="keys">
-          {kShortcuts.map(([key, meaning]) => (
-            <div key={key}>
-              <dt>
-                <kbd>{key}</kbd>
-              </dt>
-              <dd>{meaning}</dd>
-            </div>
-          ))}
-        </dl>
+        <KeyList />
       </section>
     </div>
   );

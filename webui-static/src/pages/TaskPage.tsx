@@ -10,7 +10,6 @@ import { StateBadge } from '../components/notes';
 import { Facts } from '../components/Tabs';
 import { dateTime, span } from '../format';
 import { useLive } from '../live';
-import { NotFoundPage } from './NotFoundPage';
 
 export function TaskPage({ id }: { id: string }) {
   const live = useLive(
@@ -21,9 +20,8 @@ export function TaskPage({ id }: { id: string }) {
   );
   const now = useNow(live.data ? !hasEnded(live.data) : false);
   useTitle(live.data?.description || 'Command');
-  if (live.error?.status === 404) return <NotFoundPage what={`There is no command ${id}.`} />;
   return (
-    <Loaded live={live}>
+    <Loaded live={live} missing={`There is no command ${id}.`}>
       {(one) => (
         <>
           <div class="page-head">

@@ -1,7 +1,8 @@
 // Owns the view of one trial: curves, log, checkpoints, hyperparameters, attempts, and what its machine did.
 import * as api from '../api';
-import { Timeline } from '../charts/Timeline';
 import { Metrics } from '../charts/Metrics';
+import { Profiler } from '../charts/Profiler';
+import { Timeline } from '../charts/Timeline';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
@@ -183,7 +184,7 @@ export function TrialPage({ id }: { id: number }) {
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}
-      {tab === 'Profiler' && <Metrics trials={[trial]} ended={isEnded(trial.state)} system />}
+      {tab === 'Profiler' && <Profiler trial={trial} />}
     </>
   );
 }

@@ -11,7 +11,7 @@ import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
 import { dateTime } from '../format';
 import { useLive } from '../live';
-import { NotFoundPage } from './NotFoundPage';
+import { Words } from '../components/Words';
 
 const kTabs = ['Projects', 'Members'] as const;
 
@@ -94,13 +94,12 @@ export function WorkspacePage({ id }: { id: number }) {
   const { route } = useLocation();
   const live = useLive(`workspace ${id}`, (signal) => workspace(id, signal), (change) => change === 'everything');
   useTitle(live.data?.name ?? 'Workspace');
-  if (live.error?.status === 404) return <NotFoundPage what={`There is no workspace ${id}.`} />;
   const tab = currentTab(kTabs, query.tab);
   const make = async (fields: FormData): Promise<void> => {
     route(paths.project((await makeProject(id, field(fields, 'name'), field(fields, 'description'))).id));
   };
   return (
-    <Loaded live={live}>
+    <Loaded live={live} missing={`There is no workspace ${id}.`}>
       {(one) => (
         <>
           <div class="page-head">
@@ -113,16 +112,7 @@ export function WorkspacePage({ id }: { id: number }) {
             <div class="actions">
               <FormDialog label="New project…" title="New project" submit="Create" work={make}>
                 {() => (
-                  <>
-                    <label>
-                      Name
-                      <input type="text" name="name" required />
-                    </label>
-                    <label>
-                      Description
-                      <input type="text" name="description" />
-                    </label>
-                  </>
+                  <Words description="" />
                 )}
               </FormDialog>
               <PlaceActions place="workspaces" one={one} up={paths.workspaces} reload={live.reload} />

@@ -8,6 +8,7 @@ import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
 import { useLive } from '../live';
+import { Words } from '../components/Words';
 
 const kTabs = ['Workspaces', 'Templates'] as const;
 
@@ -28,12 +29,7 @@ function List() {
         <>
           <p>
             <FormDialog label="New workspace…" title="New workspace" submit="Create" work={make}>
-              {() => (
-                <label>
-                  Name
-                  <input type="text" name="name" required />
-                </label>
-              )}
+              {() => <Words />}
             </FormDialog>
           </p>
           <Table label="Workspaces" heads={['Name', '#Projects', '#Experiments', 'Made by']}>

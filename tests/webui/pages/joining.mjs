@@ -1,0 +1,46 @@
+// Owns the sentence about an agent of another machine: what the page says is run as it stands, against a master with TLS.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { Cluster } from '../cluster.mjs';
+import { audit, build, page } from '../driver.mjs';
+
+export const joining = [
+  [
+    'with TLS the page makes a join token, and an agent joins by the command that it shows',
+    async () => {
+      const safe = new Cluster(build);
+      safe.tls = true;
+      // Its certificate is of an authority of its own: not known to the browser.
+      const context = await page.context().browser().newContext({ ignoreHTTPSErrors: true });
+      try {
+        await safe.startMaster();
+        const other = await context.newPage();
+        await other.goto(`${safe.url}/det/login?next=/det/cluster`);
+        await other.getByLabel('User name').fill('admin');
+        await other.getByLabel('Password').fill(safe.password);
+        await other.keyboard.press('Enter');
+        await other.getByRole('button', { name: 'Make a join token…' }).click();
+        await other.getByLabel('Agents that may use it').fill('1');
+        await other.getByLabel('Their resource pool').fill('far');
+        await other.getByRole('dialog').getByRole('button', { name: 'Make' }).click();
+        const command = await other.textContent('.note .copy code');
+        assert.match(command, /^\(umask 077; echo det_j_[\w.-]+ > join-token\)\ndet-agent --master https:\/\/127\.0\.0\.1:\d+ --join-token-file join-token$/);
+        await audit('join', other);
+        // In the foreground of a shell it would run for ever.
+        safe.agent = spawn('sh', ['-c', `${command.replace('\ndet-agent', '\nexec det-agent')} --id far-1 --artificial-slots 2 --data-dir agent`], {
+          cwd: safe.directory,
+          env: { ...process.env, PATH: `${path.join(build, 'bin')}:${process.env.PATH}` },
+          stdio: 'ignore',
+        });
+        await other.getByText('far-1').first().waitFor({ timeout: 20000 });
+        await other.getByText(/2 slots held · .* · far · /).waitFor({ timeout: 20000 });
+        await other.getByRole('button', { name: 'Done' }).click();
+        assert.ok(!(await other.content()).includes('det_j_'));
+      } finally {
+        await context.close();
+        await safe.stop(false);
+      }
+    },
+  ],
+];

@@ -1,0 +1,95 @@
+// Owns the tests of accounting held slots: ranges, stretches, sums, files.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Held } from '../../../webui-static/src/calls/usage';
+import { csv } from '../../../webui-static/src/csv';
+import { average, fromHeld, fromPeriods, rangeOf, totalRows, totals } from '../../../webui-static/src/cluster/held';
+import { ticks } from '../../../webui-static/src/cluster/UsageChart';
+
+const kNow = Date.parse('2026-03-10T12:00:00Z');
+const one = (start: string, end: string | null, more: Partial<Held> = {}): Held => ({
+  kind: 'training',
+  startTime: start,
+  endTime: end,
+  experimentId: 7,
+  username: 'ann',
+  labels: [],
+  seconds: 0,
+  slots: 1,
+  resourcePool: 'default',
+  ...more,
+});
+
+test('an address without a range asks for the last seven days, a wrong one likewise', () => {
+  for (const query of [{}, { over: 'toString' }, { from: '2026-13-01' }, { to: 'x' }]) {
+    const range = rangeOf(query, kNow);
+    assert.deepEqual(range, {
+      kind: 'days',
+      first: '2026-03-04',
+      last: '2026-03-10',
+      fromMs: Date.parse('2026-03-04T00:00:00Z'),
+      toMs: kNow,
+    });
+  }
+});
+
+test('an hour is of allocations, a quarter of days, a year of months, chosen days end with the last of them', () => {
+  assert.deepEqual(rangeOf({ over: 'hour' }, kNow), { kind: 'raw', fromMs: kNow - 3600_000, toMs: kNow });
+  assert.equal(rangeOf({ over: 'quarter' }, kNow).kind, 'days');
+  assert.equal(rangeOf({ over: 'year' }, kNow).kind, 'months');
+  const chosen = rangeOf({ over: 'hour', from: '2026-01-01', to: '2026-01-02' }, kNow);
+  assert.equal(chosen.kind, 'days');
+  assert.equal(chosen.toMs - chosen.fromMs, 2 * 86_400_000);
+});
+
+test('an allocation is cut at the stretches that it crosses, times its slots; what runs counts until the end', () => {
+  const [from, to] = [Date.parse('2026-03-10T10:00:00Z'), Date.parse('2026-03-10T12:00:00Z')];
+  const cells = fromHeld(
+    [
+      one('2026-03-10T09:30:00Z', '2026-03-10T10:30:00Z', { slots: 4, labels: ['a', 'b'] }),
+      one('2026-03-10T11:30:00Z', null, { username: 'bob', experimentId: 0, resourcePool: 'gpu' }),
+      one('2026-03-10T08:00:00Z', '2026-03-10T09:00:00Z'),
+    ],
+    from,
+    to,
+    2,
+  );
+  assert.deepEqual(cells.map((cell) => cell.total), [4 * 1800, 1800]);
+  assert.deepEqual(totals(cells, 'user'), [['ann', 7200], ['bob', 1800]]);
+  assert.deepEqual(totals(cells, 'label'), [['a', 7200], ['b', 7200]]);
+  assert.deepEqual(totals(cells, 'experiment'), [['7', 7200], ['commands', 1800]]);
+  assert.equal(average(7200, from, to), 1);
+});
+
+test('days and months end where the range does, and what no experiment held was of commands', () => {
+  const range = rangeOf({ from: '2026-03-09', to: '2026-03-10' }, kNow);
+  const period = (periodStart: string) => ({
+    periodStart,
+    seconds: 100,
+    byUsername: { ann: 100 },
+    byExperimentLabel: {},
+    byResourcePool: { default: 100 },
+    byExperimentId: { '7': 60 },
+  });
+  const cells = fromPeriods([period('2026-03-09'), period('2026-03-10')], range);
+  assert.deepEqual(cells.map((cell) => (cell.toMs - cell.fromMs) / 3600_000), [24, 12]);
+  assert.deepEqual(totals(cells, 'experiment'), [['7', 120], ['commands', 80]]);
+  const months = fromPeriods([period('2026-02'), period('2026-03')], rangeOf({ from: '2025-02-10', to: '2026-03-10' }, kNow));
+  assert.deepEqual(months.map((cell) => (cell.toMs - cell.fromMs) / 86_400_000), [28, 9.5]);
+  assert.deepEqual(totalRows(cells).slice(0, 4), [
+    ['aggregation_type', 'aggregation_key', 'date', 'seconds'],
+    ['resource_pool', 'default', '2026-03-09', 100],
+    ['username', 'ann', '2026-03-09', 100],
+    ['experiment_id', '7', '2026-03-09', 60],
+  ]);
+});
+
+test('a file keeps commas and quotes, and no name becomes a formula of a spreadsheet', () => {
+  assert.equal(csv([['a,b', 'say "x"', -1.5], ['=1+1', '@x', '']]), '"a,b","say ""x""",-1.5\r\n\'=1+1,\'@x,\r\n');
+});
+
+test('an axis has a few round steps', () => {
+  assert.deepEqual(ticks(3), [0, 1, 2, 3]);
+  assert.deepEqual(ticks(8), [0, 2, 4, 6, 8]);
+  assert.deepEqual(ticks(100), [0, 50, 100]);
+});

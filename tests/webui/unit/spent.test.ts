@@ -1,0 +1,55 @@
+// Owns the tests of where a trial's time went and how fast it trained.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { reportsOf, speeds, spentOf, unitText } from '../../../webui-static/src/charts/spent';
+import type { Allocation } from '../../../webui-static/src/wire';
+
+const kStart = Date.parse('2026-01-01T00:00:00Z');
+const at = (seconds: number): string => new Date(kStart + seconds * 1000).toISOString();
+const attempt = (run: number, from: number, to?: number): Allocation => ({
+  id: String(run),
+  run,
+  state: '',
+  agentId: 'a',
+  slots: [0],
+  resourcePool: 'default',
+  startTime: at(from),
+  endTime: to === undefined ? null : at(to),
+  exitKind: '',
+  exitMessage: '',
+});
+const reports = (...all: [number, number][]) => all.map(([seconds, batches]) => ({ ms: kStart + seconds * 1000, batches }));
+
+test('time is waiting without a slot, starting until the first report of an attempt, training from there', () => {
+  const attempts = [attempt(2, 100), attempt(1, 10, 60)];
+  const spent = spentOf(kStart, attempts, reports([20, 1], [50, 4], [110, 5]), kStart + 130_000);
+  assert.deepEqual(spent, { waiting: 50, starting: 20, training: 60 });
+});
+
+test('an attempt without a report was starting all the time; before the first attempt nothing is told', () => {
+  assert.deepEqual(spentOf(kStart, [attempt(1, 5, 15)], [], kStart), { waiting: 5, starting: 10, training: 0 });
+  assert.deepEqual(spentOf(kStart, [], reports([1, 1]), kStart), { waiting: 0, starting: 0, training: 0 });
+});
+
+test('reports are read out of a series of differences', () => {
+  const series = { trialId: 1, group: 'training', name: 'loss', firstTime: at(3), batches: [10, 5], values: [1, 1], milliseconds: [0, 250] };
+  assert.deepEqual(reportsOf(series), [{ ms: kStart + 3000, batches: 10 }, { ms: kStart + 3250, batches: 15 }]);
+});
+
+test('speed is batches by time between reports, over few stretches; going back to a checkpoint is no speed', () => {
+  assert.deepEqual(speeds(reports([0, 0], [1, 10], [2, 30]), 100).map((one) => one.perSecond), [10, 20]);
+  const many = reports(...Array.from({ length: 1001 }, (_, n): [number, number] => [n, 4 * n]));
+  const few = speeds(many, 10);
+  assert.ok(few.length <= 10 && few.every((one) => one.perSecond === 4), JSON.stringify(few));
+  assert.deepEqual(speeds(reports([0, 0], [1, 10], [5, 6], [6, 8]), 100).map((one) => one.perSecond), [10, 2]);
+  assert.deepEqual(speeds([], 10), []);
+});
+
+test('measurements of the machine have units', () => {
+  assert.equal(unitText('memory_free', 12e9), '12.00 GB');
+  assert.equal(unitText('gpu_free_memory.3', 2e9), '2.00 GB');
+  assert.equal(unitText('net_throughput_recv', 1500), '1.50 KB/s');
+  assert.equal(unitText('gpu_util.0', 99.5), '99.5%');
+  assert.equal(unitText('cpu_util_simple', 12.3456), '12.3%');
+  assert.equal(unitText('disk_iops', 7), undefined);
+});

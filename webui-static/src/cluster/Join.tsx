@@ -1,0 +1,79 @@
+// Owns how an agent joins: the command for its machine. Beyond loopback a join token is part of it, made here and shown once.
+import { useSignal } from '@preact/signals';
+import { makeJoinToken } from '../calls/cluster';
+import { Copy } from '../components/Copy';
+import { field, FormDialog } from '../components/FormDialog';
+
+const kLifespans: readonly (readonly [string, string])[] = [
+  ['1h', 'an hour'],
+  ['24h', 'a day'],
+  ['720h', '30 days'],
+];
+
+// For a shell; a token has nothing that one would read otherwise: letters, digits, "_", "-" and ".".
+const commandWith = (token: string): string =>
+  `(umask 077; echo ${token} > join-token)\ndet-agent --master https://${location.host} --join-token-file join-token`;
+
+function WithToken() {
+  const fresh = useSignal('');
+  const make = async (fields: FormData): Promise<void> => {
+    fresh.value = await makeJoinToken(field(fields, 'pool'), Number(field(fields, 'uses')), field(fields, 'lifespan'));
+  };
+  return (
+    <>
+      <p>An agent comes in with a join token, which it exchanges for a certificate.</p>
+      {fresh.value === '' ? (
+        <FormDialog label="Make a join token…" title="New join token" submit="Make" work={make}>
+          {() => (
+            <>
+              <label>
+                Agents that may use it
+                <input type="number" name="uses" min="1" max="1000" required defaultValue="1" />
+              </label>
+              <label>
+                Good for
+                <select name="lifespan">
+                  {kLifespans.map(([value, text]) => (
+                    <option key={value} value={value}>
+                      {text}
+                    </option>
+                  ))}
+                </select>
+              </label>
+              <label>
+                Their resource pool, or nothing: the one that they name
+                <input type="text" name="pool" />
+              </label>
+            </>
+          )}
+        </FormDialog>
+      ) : (
+        <div class="note note-wait" role="status">
+          <p>Copy it now: the token is not shown again.</p>
+          <Copy text={commandWith(fresh.value)}>
+            <button type="button" onClick={() => (fresh.value = '')}>
+              Done
+            </button>
+          </Copy>
+        </div>
+      )}
+      <p class="quiet">
+        <code>det join-token list</code> shows those that are still good.
+      </p>
+    </>
+  );
+}
+
+export const Join = () => (
+  <section aria-labelledby="join-title">
+    <h2 id="join-title">Add an agent</h2>
+    {location.protocol === 'https:' ? (
+      <WithToken />
+    ) : (
+      <>
+        <p>On the machine that has the slots:</p>
+        <Copy text={`det-agent --master ${location.host}`} />
+      </>
+    )}
+  </section>
+);

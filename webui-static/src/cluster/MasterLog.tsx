@@ -1,0 +1,126 @@
+// Owns the master's own log: its newest lines, then each as it is written, over one stream while somebody looks.
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { useQuery } from '../address';
+import type { ApiError, LogQuery } from '../api';
+import { masterLog, type MasterLine } from '../calls/usage';
+import { LogFilter, readFilter } from '../components/LogFilter';
+import { Rows } from '../components/logRows';
+import { ErrorNote } from '../components/notes';
+import { subscribe } from '../events';
+import { sessionEnded } from '../session';
+import { toError } from '../work';
+
+// Lines asked for at first.
+const kTail = 2000;
+
+// Whether a line is shown; an expression that is none matches nothing.
+export function matcher(filter: LogQuery): (line: MasterLine) => boolean {
+  let found = (text: string): boolean => !filter.searchText || text.toLowerCase().includes(filter.searchText.toLowerCase());
+  if (filter.enableRegex && filter.searchText) {
+    try {
+      const expression = new RegExp(filter.searchText);
+      found = (text) => expression.test(text);
+    } catch {
+      found = () => false;
+    }
+  }
+  return (line) => (!filter.levels || filter.levels.includes(line.level)) && found(line.message);
+}
+
+const toEntry = (line: MasterLine) => ({
+  id: String(line.id),
+  timestamp: line.timestamp,
+  level: line.level,
+  rankId: -1,
+  agentId: '',
+  allocationId: '',
+  log: line.message,
+});
+
+export function MasterLog() {
+  const { query } = useQuery();
+  const filter = readFilter(query);
+  const key = JSON.stringify(filter);
+  const host = useRef<HTMLDivElement>(null);
+  const count = useSignal<number | undefined>(undefined);
+  const error = useSignal<ApiError | undefined>(undefined);
+  const again = useSignal(0);
+
+  useEffect(() => {
+    const element = host.current;
+    if (!element) return undefined;
+    const abort = new AbortController();
+    const content = document.createElement('div');
+    element.replaceChildren(content);
+    const rows = new Rows(content, query.line);
+    const matches = matcher(filter);
+    let follow = query.line === undefined;
+    let drawn = 0;
+    const draw = (): void => {
+      drawn = 0;
+      count.value = rows.count;
+      if (follow) element.scrollTop = element.scrollHeight;
+      else if (query.line) content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
+    };
+    const onScroll = (): void => {
+      follow = element.scrollTop + element.clientHeight >= element.scrollHeight - 8;
+    };
+    element.addEventListener('scroll', onScroll);
+    const read = async (): Promise<void> => {
+      for await (const line of masterLog(kTail, abort.signal)) {
+        if (abort.signal.aborted) return;
+        if (error.value) error.value = undefined;
+        if (matches(line)) rows.append([toEntry(line)]);
+        drawn ||= requestAnimationFrame(draw);
+      }
+    };
+    drawn = requestAnimationFrame(draw);
+    let over = false;
+    void read()
+      .catch((cause) => {
+        if (abort.signal.aborted) return;
+        error.value = toError(cause);
+        if (error.value.status === 401) sessionEnded();
+      })
+      .finally(() => (over = true));
+    // A master that came back has a new log; whoever was refused may be allowed meanwhile.
+    const unsubscribe = subscribe((change) => {
+      if (change === 'everything' && over) again.value++;
+    });
+    return () => {
+      unsubscribe();
+      element.removeEventListener('scroll', onScroll);
+      cancelAnimationFrame(drawn);
+      abort.abort();
+    };
+  }, [key, query.line, again.value]);
+
+  const refused = error.value?.status === 501 ? error.value : undefined;
+  return (
+    <section aria-labelledby="log-title">
+      <div class="section-head">
+        <h2 id="log-title">Log of the master</h2>
+        <span class="quiet">{!refused && count.value !== undefined && `${count.value.toLocaleString()} lines`}</span>
+      </div>
+      {refused ? (
+        <p class="quiet">The log is {refused.message}.</p>
+      ) : (
+        <>
+          <LogFilter kinds={[]} />
+          <ErrorNote error={error.value} retry={() => again.value++} />
+          {count.value === 0 && !error.value && <p class="quiet">No line is like that yet.</p>}
+        </>
+      )}
+      <div
+        class="log"
+        ref={host}
+        role="log"
+        aria-label="Log of the master"
+        aria-live="off"
+        tabIndex={0}
+        hidden={refused !== undefined || count.value === 0}
+      />
+    </section>
+  );
+}

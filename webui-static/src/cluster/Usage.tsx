@@ -1,0 +1,211 @@
+// Owns the account of the cluster: slots held over time, and by whom, as a chart, a table and files for a spreadsheet.
+import { paths, useQuery } from '../address';
+import { held, used } from '../calls/usage';
+import { Loaded } from '../components/Loaded';
+import { ErrorNote } from '../components/notes';
+import { Table } from '../components/Table';
+import { csv, save } from '../csv';
+import { percent } from '../format';
+import { useLive } from '../live';
+import { useWork } from '../work';
+import {
+  average,
+  fromHeld,
+  fromPeriods,
+  heldRows,
+  kBys,
+  kSpans,
+  rangeOf,
+  totalRows,
+  totals,
+  day,
+  type By,
+  type Cell,
+  type Range,
+} from './held';
+import { UsageChart } from './UsageChart';
+
+// Stretches of which a short range is drawn.
+const kCells = 60;
+// So many have a color of their own; more rows than the second number are only in the file.
+const kColors = 8;
+const kMostRows = 200;
+
+const kNames: Record<keyof typeof kSpans, string> = {
+  hour: 'Last hour',
+  day: 'Last 24 hours',
+  week: 'Last 7 days',
+  month: 'Last 30 days',
+  quarter: 'Last 90 days',
+  year: 'Last 365 days',
+};
+
+interface Account {
+  range: Range;
+  cells: Cell[];
+}
+
+async function load(query: Record<string, string | undefined>, signal: AbortSignal): Promise<Account> {
+  const range = rangeOf(query, Date.now());
+  const cells =
+    range.kind === 'raw'
+      ? fromHeld(await held(range.fromMs, range.toMs, signal), range.fromMs, range.toMs, kCells)
+      : fromPeriods(await used(range.first, range.last, range.kind === 'days' ? 'DAILY' : 'MONTHLY', signal), range);
+  return { range, cells };
+}
+
+function Choices({ range, by }: { range: Range; by: By }) {
+  const { query, setQuery } = useQuery();
+  const date = (name: 'from' | 'to', label: string, ms: number) => (
+    <label class="check">
+      {label}{' '}
+      <input
+        type="date"
+        value={query[name] ?? day(ms)}
+        onChange={(e) => setQuery({ [name]: e.currentTarget.value, over: '' })}
+      />
+    </label>
+  );
+  const own = query.from || query.to;
+  return (
+    <div class="controls" role="group" aria-label="What is accounted">
+      <label class="check">
+        Over{' '}
+        <select
+          value={own ? 'own' : (query.over ?? 'week')}
+          onChange={(e) => setQuery({ over: e.currentTarget.value, from: '', to: '' })}
+        >
+          {Object.entries(kNames).map(([key, name]) => (
+            <option key={key} value={key}>
+              {name}
+            </option>
+          ))}
+          {own && <option value="own">Chosen days</option>}
+        </select>
+      </label>
+      {date('from', 'From', range.fromMs)}
+      {date('to', 'To', range.toMs - 1)}
+      <label class="check">
+        By{' '}
+        <select value={by} onChange={(e) => setQuery({ by: e.currentTarget.value === 'pool' ? '' : e.currentTarget.value })}>
+          {kBys.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+function Files({ account }: { account: Account }) {
+  const { busy, error, run } = useWork();
+  const { range, cells } = account;
+  const name = (what: string): string => `${what}-${day(range.fromMs)}-${day(range.toMs - 1)}.csv`;
+  return (
+    <>
+      <div class="actions">
+        <button type="button" onClick={() => save(name('slot-seconds'), csv(totalRows(cells)))}>
+          Download totals as CSV
+        </button>
+        <button
+          type="button"
+          disabled={busy}
+          onClick={() =>
+            void run(async () => save(name('allocations'), csv(heldRows(await held(range.fromMs, range.toMs)))))
+          }
+        >
+          Download allocations as CSV
+        </button>
+      </div>
+      <ErrorNote error={error} />
+    </>
+  );
+}
+
+// Hundredths, and what is less than one is said to be.
+const amount = (value: number): string =>
+  value > 0 && value < 0.01 ? '<0.01' : value.toLocaleString(undefined, { maximumFractionDigits: value < 100 ? 2 : 0 });
+
+function Summary({ account, slots }: { account: Account; slots: number }) {
+  const { range, cells } = account;
+  const seconds = cells.reduce((sum, cell) => sum + cell.total, 0);
+  const mean = average(seconds, range.fromMs, range.toMs);
+  return (
+    <span>
+      <strong>{amount(seconds / 3600)} slot-hours</strong>, {amount(mean)} slots held on average
+      {slots > 0 && `: ${percent(mean / slots)} of the ${slots} there are now`}
+      {range.kind !== 'raw' && <span class="quiet"> · days of UTC</span>}
+    </span>
+  );
+}
+
+function Holders({ account, by }: { account: Account; by: By }) {
+  const all = totals(account.cells, by);
+  const seconds = account.cells.reduce((sum, cell) => sum + cell.total, 0);
+  return (
+    <>
+      <Table label="Who held slots" heads={[by, '#Slot-hours', '#Slots on average', '#Share']}>
+        {all.slice(0, kMostRows).map(([key, own], at) => (
+          <tr key={key}>
+            <th scope="row">
+              <span class={`swatch ${at < kColors ? `swatch-${at + 1}` : 'swatch-others'}`} aria-hidden="true" />
+              {by === 'experiment' && /^\d+$/.test(key) ? <a href={paths.experiment(Number(key))}>{key}</a> : key}
+            </th>
+            <td class="number">{amount(own / 3600)}</td>
+            <td class="number">{amount(average(own, account.range.fromMs, account.range.toMs))}</td>
+            <td class="number">{seconds > 0 ? percent(own / seconds) : ''}</td>
+          </tr>
+        ))}
+      </Table>
+      {all.length > kMostRows && <p class="quiet">{all.length - kMostRows} more are in the file.</p>}
+      {by === 'label' && <p class="quiet">An experiment with two labels counts under both, one without under none.</p>}
+    </>
+  );
+}
+
+export function Usage({ slots }: { slots: number }) {
+  const { query } = useQuery();
+  const by = kBys.find((one) => one === query.by) ?? 'pool';
+  const live = useLive(
+    `usage ${query.over ?? ''} ${query.from ?? ''} ${query.to ?? ''}`,
+    (signal) => load(query, signal),
+    (change) => change === 'everything' || change.kind === 'trial' || change.kind === 'command',
+    5000,
+  );
+  return (
+    <>
+      <Choices range={live.data?.range ?? rangeOf(query, Date.now())} by={by} />
+      <Loaded live={live}>
+        {(account) =>
+          account.cells.every((cell) => cell.total === 0) ? (
+            <p class="quiet">
+              Nobody held a slot in that time. <code>det resources raw START END</code> lists allocations as CSV too.
+            </p>
+          ) : (
+            <>
+              <div class="section-head">
+                <Summary account={account} slots={slots} />
+                <span class="spring" />
+                <Files account={account} />
+              </div>
+              <figure class="chart wide" aria-label={`Slots held over time, by ${by}`} data-panel="usage">
+                <figcaption>
+                  Slots held, by {by} {slots > 0 && <span class="quiet">dashed: the slots there are now</span>}
+                </figcaption>
+                <UsageChart
+                  cells={account.cells}
+                  by={by}
+                  keys={totals(account.cells, by)
+                    .slice(0, kColors)
+                    .map(([key]) => key)}
+                  slots={slots}
+                />
+              </figure>
+              <Holders account={account} by={by} />
+            </>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}

@@ -1,0 +1,88 @@
+// Owns drawing held slots over time: a bar a stretch, who held them on top of each other, a line at the slots there are.
+import { useWidth } from '../components/width';
+import { clock, metric } from '../format';
+import { average, type By, type Cell } from './held';
+
+const kHeight = 220;
+const kLeft = 44;
+const kRight = 8;
+const kTop = 10;
+const kBottom = 22;
+// About so many pixels lie between names on the axis.
+const kApart = 90;
+
+// Whole steps of 1, 2 or 5 times a power of ten; at most about four of them.
+export function ticks(most: number): number[] {
+  const rough = most / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10) * power;
+  return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, at) => at * step);
+}
+
+interface Props {
+  cells: readonly Cell[];
+  by: By;
+  keys: readonly string[]; // that have a color of their own, in its order; the others share one
+  slots: number; // there are now; 0: not known
+}
+
+export function UsageChart({ cells, by, keys, slots }: Props) {
+  const [host, width] = useWidth<HTMLDivElement>();
+  const bars = cells.map((cell) => {
+    const parts = cell.parts.get(by) ?? new Map<string, number>();
+    const own = keys.map((key) => parts.get(key) ?? 0);
+    const others = [...parts.values()].reduce((sum, one) => sum + one, 0) - own.reduce((sum, one) => sum + one, 0);
+    return { cell, heights: [...own, others].map((one) => average(one, cell.fromMs, cell.toMs)) };
+  });
+  const most = Math.max(1, slots, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
+  const x = (at: number): number => kLeft + (at / Math.max(1, cells.length)) * (width - kLeft - kRight);
+  const y = (value: number): number => kHeight - kBottom - (value / most) * (kHeight - kTop - kBottom);
+  const every = Math.max(1, Math.ceil(kApart / ((width - kLeft - kRight) / Math.max(1, cells.length))));
+  const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString());
+  const gap = cells.length > width / 6 ? 0 : 1;
+  return (
+    <div ref={host}>
+      <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
+        {ticks(most).map((tick) => (
+          <g key={tick}>
+            <line class="rung" x1={kLeft} x2={width - kRight} y1={y(tick)} y2={y(tick)} />
+            <text x={kLeft - 6} y={y(tick) + 4} text-anchor="end">
+              {metric(tick)}
+            </text>
+          </g>
+        ))}
+        {bars.map(({ cell, heights }, at) => {
+          let below = 0;
+          return (
+            <g key={cell.fromMs}>
+              <title>
+                {name(cell)}: {metric(average(cell.total, cell.fromMs, cell.toMs))} slots
+              </title>
+              {heights.map((value, place) => {
+                if (value <= 0) return null;
+                below += value;
+                return (
+                  <rect
+                    key={place}
+                    class={`stack-${place === keys.length ? 'others' : (place % 8) + 1}`}
+                    x={x(at)}
+                    y={Math.min(y(below), y(below - value) - 1)}
+                    width={Math.max(0.5, x(at + 1) - x(at) - gap)}
+                    height={Math.max(1, y(below - value) - y(below))}
+                  />
+                );
+              })}
+              {at % every === 0 && x(at) + 0.7 * kApart < width && (
+                <text x={x(at)} y={kHeight - 6}>
+                  {name(cell)}
+                </text>
+              )}
+            </g>
+          );
+        })}
+        {slots > 0 && <line class="most" x1={kLeft} x2={width - kRight} y1={y(slots)} y2={y(slots)} />}
+        <line class="axis" x1={kLeft} x2={width - kRight} y1={y(0)} y2={y(0)} />
+      </svg>
+    </div>
+  );
+}

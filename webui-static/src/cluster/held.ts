@@ -1,0 +1,151 @@
+// Owns how held slots become a chart and an account: stretches of time, and who held how much in each. Pure.
+import type { Held, UsedPeriod } from '../calls/usage';
+
+export const kBys = ['pool', 'user', 'label', 'experiment'] as const;
+export type By = (typeof kBys)[number];
+
+export type Range =
+  | { kind: 'raw'; fromMs: number; toMs: number } // short: drawn from every allocation
+  | { kind: 'days' | 'months'; first: string; last: string; fromMs: number; toMs: number };
+
+const kDay = 86_400_000;
+// More days than that are shown by month.
+const kMostDays = 100;
+
+// What can be chosen, the shortest first; hours are of every allocation, others of whole days in UTC.
+export const kSpans = { hour: 1 / 24, day: 1, week: 7, month: 30, quarter: 90, year: 365 } as const;
+export type Span = keyof typeof kSpans;
+
+const isDate = (text: string | undefined): text is string =>
+  /^\d{4}-\d\d-\d\d$/.test(text ?? '') && Number.isFinite(Date.parse(text ?? ''));
+export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+// The range that an address asks for: from a day to a day, or so long until now.
+export function rangeOf(query: Record<string, string | undefined>, nowMs: number): Range {
+  const span: Span = (Object.keys(kSpans) as Span[]).find((one) => one === query.over) ?? 'week';
+  const chosen = isDate(query.from) || isDate(query.to);
+  if (!chosen && kSpans[span] <= 1) return { kind: 'raw', fromMs: nowMs - kSpans[span] * kDay, toMs: nowMs };
+  const last = isDate(query.to) ? query.to : day(nowMs);
+  const first = isDate(query.from) ? query.from : day(Date.parse(last) - (kSpans[chosen ? 'month' : span] - 1) * kDay);
+  const [fromMs, endMs] = [Date.parse(first), Date.parse(last) + kDay];
+  const kind = endMs - fromMs > kMostDays * kDay ? 'months' : 'days';
+  return { kind, first, last, fromMs, toMs: Math.min(endMs, Math.max(nowMs, fromMs)) };
+}
+
+// Times in milliseconds; seconds are slot-seconds. One with two labels counts under both, once in the total.
+export interface Cell {
+  fromMs: number;
+  toMs: number;
+  label: string; // of a day or a month; "" of shorter stretches
+  total: number;
+  parts: ReadonlyMap<By, ReadonlyMap<string, number>>;
+}
+
+const kCommands = 'commands';
+
+function keysOf(one: Held, by: By): readonly string[] {
+  if (by === 'pool') return [one.resourcePool];
+  if (by === 'user') return [one.username];
+  if (by === 'label') return one.labels;
+  return [one.experimentId === 0 ? kCommands : String(one.experimentId)];
+}
+
+// So many stretches of the same length.
+export function fromHeld(all: readonly Held[], fromMs: number, toMs: number, count: number): Cell[] {
+  const width = (toMs - fromMs) / count;
+  const cells = Array.from({ length: count }, (_, at) => ({
+    fromMs: fromMs + at * width,
+    toMs: fromMs + (at + 1) * width,
+    label: '',
+    total: 0,
+    parts: new Map(kBys.map((by) => [by, new Map<string, number>()] as const)),
+  }));
+  for (const one of all) {
+    const begun = Math.max(fromMs, Date.parse(one.startTime));
+    const ended = Math.min(toMs, one.endTime ? Date.parse(one.endTime) : toMs);
+    for (let at = Math.floor((begun - fromMs) / width); at < count; at++) {
+      const cell = cells[at];
+      if (!cell || cell.fromMs >= ended) break;
+      const seconds = (one.slots * (Math.min(cell.toMs, ended) - Math.max(cell.fromMs, begun))) / 1000;
+      if (seconds <= 0) continue;
+      cell.total += seconds;
+      for (const [by, sums] of cell.parts)
+        for (const key of keysOf(one, by)) sums.set(key, (sums.get(key) ?? 0) + seconds);
+    }
+  }
+  return cells;
+}
+
+// One for each day or month, cut to the range.
+export function fromPeriods(all: readonly UsedPeriod[], range: Range): Cell[] {
+  return all.map((one) => {
+    const begins = Date.parse(one.periodStart);
+    const next = new Date(begins);
+    if (one.periodStart.length === 7) next.setUTCMonth(next.getUTCMonth() + 1);
+    else next.setUTCDate(next.getUTCDate() + 1);
+    const experiments = new Map(Object.entries(one.byExperimentId));
+    const rest = one.seconds - [...experiments.values()].reduce((sum, more) => sum + more, 0);
+    if (rest > 1) experiments.set(kCommands, rest);
+    const fromMs = Math.max(begins, range.fromMs);
+    return {
+      fromMs,
+      toMs: Math.max(fromMs, Math.min(next.getTime(), range.toMs)),
+      label: one.periodStart,
+      total: one.seconds,
+      parts: new Map<By, ReadonlyMap<string, number>>([
+        ['pool', new Map(Object.entries(one.byResourcePool))],
+        ['user', new Map(Object.entries(one.byUsername))],
+        ['label', new Map(Object.entries(one.byExperimentLabel))],
+        ['experiment', experiments],
+      ]),
+    };
+  });
+}
+
+// Who held how much in all, most first.
+export function totals(cells: readonly Cell[], by: By): [string, number][] {
+  const sums = new Map<string, number>();
+  for (const cell of cells)
+    for (const [key, seconds] of cell.parts.get(by) ?? []) sums.set(key, (sums.get(key) ?? 0) + seconds);
+  return [...sums].sort(([a, left], [b, right]) => right - left || a.localeCompare(b));
+}
+
+// Slots held on average.
+export const average = (seconds: number, fromMs: number, toMs: number): number =>
+  toMs > fromMs ? (seconds * 1000) / (toMs - fromMs) : 0;
+
+const kTypes: Record<By, string> = {
+  pool: 'resource_pool',
+  user: 'username',
+  label: 'experiment_label',
+  experiment: 'experiment_id',
+};
+
+// The rows of `det resources aggregated`.
+export function totalRows(cells: readonly Cell[]): (string | number)[][] {
+  const rows: (string | number)[][] = [['aggregation_type', 'aggregation_key', 'date', 'seconds']];
+  for (const cell of cells) {
+    const date = cell.label || new Date(cell.fromMs).toISOString();
+    for (const by of kBys)
+      for (const [key, seconds] of [...(cell.parts.get(by) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1)))
+        rows.push([kTypes[by], key, date, seconds]);
+    rows.push(['total', 'total', date, cell.total]);
+  }
+  return rows;
+}
+
+// The rows of `det resources raw`.
+export const heldRows = (all: readonly Held[]): (string | number)[][] => [
+  ['experiment_id', 'kind', 'username', 'labels', 'resource_pool', 'slots', 'start_time', 'end_time', 'seconds'],
+  ...all.map((one) => [
+    one.experimentId || '',
+    one.kind,
+    one.username,
+    one.labels.join(','),
+    one.resourcePool,
+    one.slots,
+    one.startTime,
+    one.endTime ?? '',
+    one.seconds,
+  ]),
+];

@@ -1,0 +1,61 @@
+// Owns asking the master about a text as somebody types it, and saying what it answered.
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ApiError } from '../api';
+import { toError } from '../work';
+import { ErrorNote } from './notes';
+
+// Typing is over when it rested this long.
+const kRestMs = 250;
+
+export interface Verdict {
+  said: string; // of a valid text
+  warnings: string[];
+}
+export interface Checked {
+  text: string; // that it is about
+  error?: ApiError;
+  verdict?: Verdict;
+}
+
+// What `ask` says of the text, asked anew when typing rests; undefined until it is about this text.
+export function useCheck(text: string, ask: (text: string) => Promise<Verdict>): Checked | undefined {
+  const checked = useSignal<Checked | undefined>(undefined);
+  const newest = useRef(text);
+  newest.current = text;
+  useEffect(() => {
+    const timer = window.setTimeout(async () => {
+      const answer = await ask(text).then(
+        (verdict): Checked => ({ text, verdict }),
+        (cause): Checked => ({ text, error: toError(cause) }),
+      );
+      if (newest.current === text) checked.value = answer;
+    }, kRestMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return checked.value?.text === text ? checked.value : undefined;
+}
+
+export function VerdictNote({ checked }: { checked: Checked | undefined }) {
+  const count = checked?.error?.problems.length ?? 0;
+  const said = !checked
+    ? 'Checking…'
+    : count > 0
+      ? `${count} ${count === 1 ? 'problem' : 'problems'}`
+      : checked.verdict
+        ? `Valid: ${checked.verdict.said}`
+        : 'Refused';
+  return (
+    <>
+      <p role="status" class={`verdict ${checked?.verdict ? 'state-good' : 'state-waiting'}`}>
+        {said}
+      </p>
+      {count === 0 && <ErrorNote error={checked?.error} />}
+      {checked?.verdict?.warnings.map((text) => (
+        <p class="note note-wait" key={text}>
+          {text}
+        </p>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,15 @@
+// Owns the list of keys and what they do.
+import { kShortcuts } from '../keys';
+
+export const KeyList = () => (
+  <dl class="keys">
+    {kShortcuts.map(([key, meaning]) => (
+      <div key={key}>
+        <dt>
+          <kbd>{key}</kbd>
+        </dt>
+        <dd>{meaning}</dd>
+      </div>
+    ))}
+  </dl>
+);

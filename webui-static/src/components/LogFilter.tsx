@@ -1,0 +1,84 @@
+// Owns what a log is filtered by, all of it in the address: text or expression, level, rank, time.
+import { useQuery } from '../address';
+import type { LogQuery } from '../api';
+import { dateTime } from '../format';
+import { SearchField } from './ViewTools';
+
+const kLevels = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
+
+// What the address filters: level and above, one rank, text or expression, a stretch of time.
+export function readFilter(query: Record<string, string | undefined>): LogQuery {
+  const out: LogQuery = {};
+  const least = kLevels.indexOf(query.level ?? '');
+  if (least > 0) out.levels = kLevels.slice(least).map((name) => `LOG_LEVEL_${name}`);
+  if (/^\d+$/.test(query.rank ?? '')) out.rankIds = [Number(query.rank)];
+  if (query.grep) {
+    out.searchText = query.grep;
+    if (query.re === '1') out.enableRegex = true;
+  }
+  const time = (text: string | undefined): string | undefined =>
+    Number.isFinite(Date.parse(text ?? '')) ? text : undefined;
+  const [after, before] = [time(query.since), time(query.until)];
+  if (after) out.timestampAfter = after;
+  if (before) out.timestampBefore = before;
+  return out;
+}
+
+// A moment in the reader's time zone; the address has it in UTC, so that a link means the same to everybody.
+function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
+  const { query, setQuery } = useQuery();
+  const set = (text: string): void =>
+    setQuery({ [name]: text === '' ? '' : new Date(text).toISOString().replace('.000Z', 'Z'), line: '' });
+  const value = Number.isFinite(Date.parse(query[name] ?? '')) ? dateTime(query[name]).replace(' ', 'T') : '';
+  return (
+    <label class="check">
+      {label} <input type="datetime-local" step="1" value={value} onChange={(e) => set(e.currentTarget.value)} />
+    </label>
+  );
+}
+
+export function LogFilter({ kinds }: { kinds: readonly ('rank' | 'time')[] }) {
+  const { query, setQuery } = useQuery();
+  return (
+    <div class="tools" role="group" aria-label="Filter of the log">
+      <SearchField label="Search the log" value={query.grep ?? ''} say={(grep) => setQuery({ grep, line: '' })} />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={query.re === '1'}
+          onChange={(e) => setQuery({ re: e.currentTarget.checked ? '1' : '' })}
+        />
+        Expression
+      </label>
+      <select
+        aria-label="Level"
+        value={query.level ?? ''}
+        onChange={(e) => setQuery({ level: e.currentTarget.value, line: '' })}
+      >
+        <option value="">Every level</option>
+        {kLevels.slice(1).map((level) => (
+          <option key={level} value={level}>
+            {level.toLowerCase()} and above
+          </option>
+        ))}
+      </select>
+      {kinds.includes('rank') && (
+        <input
+          type="text"
+          inputMode="numeric"
+          class="short"
+          aria-label="Rank"
+          placeholder="Rank"
+          defaultValue={query.rank ?? ''}
+          onChange={(e) => setQuery({ rank: e.currentTarget.value.trim(), line: '' })}
+        />
+      )}
+      {kinds.includes('time') && (
+        <>
+          <Moment name="since" label="From" />
+          <Moment name="until" label="Until" />
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,17 @@
+// Owns knowing how wide a part of the page is, so that what is drawn fits and its letters keep their size.
+import { useCallback, useRef, useState } from 'preact/hooks';
+
+// A reference for the element, whenever it is there, and its width in pixels.
+export function useWidth<T extends HTMLElement>(first = 960): [(element: T | null) => void, number] {
+  const [width, setWidth] = useState(first);
+  const observer = useRef<ResizeObserver>();
+  const host = useCallback((element: T | null) => {
+    observer.current?.disconnect();
+    if (!element) return;
+    const look = (): void => setWidth(Math.max(240, Math.floor(element.clientWidth)));
+    observer.current = new ResizeObserver(look);
+    observer.current.observe(element);
+    look();
+  }, []);
+  return [host, width];
+}
