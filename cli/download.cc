@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/archive.h"
 #include "base/files.h"
+#include "cli/print.h"
 #include "cli/progress.h"
+#include "storage/bucket_checkpoints.h"
 
 namespace det::cli {
 namespace {
@@ -25,6 +28,27 @@ std::int64_t size_of(const v1::Checkpoint& checkpoint) {
   std::int64_t total = 0;
   for (const auto& [path, size] : checkpoint.resources()) total += size;
   return total;
+}
+
+/// The `checkpoint_storage` of its experiment, secrets masked; null when it is not known.
+Json storage_of(const v1::Checkpoint& checkpoint) {
+  const auto& fields = checkpoint.training().experiment_config().fields();
+  const auto found = fields.find("checkpoint_storage");
+  if (found == fields.end()) return nullptr;
+  auto json = to_json(found->second);
+  return json ? std::move(*json) : Json();
+}
+
+Status fetch_from_bucket(const Json& storage, const std::string& uuid, const std::string& directory) {
+  TRY_ASSIGN(storage::Location location, storage::read_location(storage));
+  if (location.access_key.empty()) {
+    return fail(Code::kFailedPrecondition, "checkpoint " + uuid + " lies in " + location.name() +
+                                               "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --mode master");
+  }
+  std::error_code error;
+  if (std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error))
+    return fail(Code::kFailedPrecondition, directory + " is not empty; name another with -o");
+  return storage::fetch(storage::Bucket(std::move(location)), uuid, directory);
 }
 
 }  // namespace
@@ -58,6 +82,11 @@ Status download_checkpoint(Client& client, const std::string& uuid, const std::s
 Status copy_checkpoint(Client& client, const std::string& uuid, const std::string& directory, bool or_download) {
   namespace fs = std::filesystem;
   TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(client, uuid));
+  if (const Json storage = storage_of(checkpoint); storage::is_bucket(storage)) {
+    const Status done = fetch_from_bucket(storage, uuid, directory);
+    if (done || !or_download) return done;
+    return download_checkpoint(client, uuid, directory);
+  }
   const fs::path from = checkpoint.storage_path();
   std::error_code error;
   const bool here = from.is_absolute() && std::all_of(checkpoint.resources().begin(), checkpoint.resources().end(),

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "storage/owner.h"
 
 namespace det::storage {
 namespace {
@@ -47,15 +48,7 @@ Owner owner_of(const std::string& directory) {
   const auto text = read_file(directory + "/manifest.json", kManifestBytes);
   if (!text) return {};
   const auto manifest = parse_json(*text, {.bytes = static_cast<std::size_t>(kManifestBytes)});
-  if (!manifest || !manifest->is_object()) return {};
-  const Json* cluster = find_path(*manifest, "owner.cluster");
-  const Json* trial = find_path(*manifest, "owner.trial");
-  const Json* run = find_path(*manifest, "owner.run");
-  if (cluster == nullptr || !cluster->is_string() || trial == nullptr || !trial->is_number_integer() || run == nullptr ||
-      !run->is_number_integer()) {
-    return {};
-  }
-  return Owner{cluster->get<std::string>(), TrialId(trial->get<std::int64_t>()), run->get<RunNumber>()};
+  return manifest && manifest->is_object() ? read_owner(*manifest) : Owner{};
 }
 
 void find_all(const Work& work, Done& done) {
@@ -79,6 +72,17 @@ bool is_checkpoint_name(std::string_view name) {
     if (kForm[i] == 'x' ? !digit : name[i] != '-') return false;
   }
   return true;
+}
+
+Owner read_owner(const Json& manifest) {
+  const Json* cluster = find_path(manifest, "owner.cluster");
+  const Json* trial = find_path(manifest, "owner.trial");
+  const Json* run = find_path(manifest, "owner.run");
+  if (cluster == nullptr || !cluster->is_string() || trial == nullptr || !trial->is_number_integer() || run == nullptr ||
+      !run->is_number_integer()) {
+    return {};
+  }
+  return Owner{cluster->get<std::string>(), TrialId(trial->get<std::int64_t>()), run->get<RunNumber>()};
 }
 
 std::string tensorboard_name(ExperimentId experiment) {

@@ -2,11 +2,13 @@
 // generate_blob_list), as `data` of the configuration says.
 #pragma once
 
+#include <det/bucket.h>
 #include <det/det.h>
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,11 +16,14 @@
 #include "mix.h"
 
 /// Images named by a list: a line has a path below `directory`, a tab, and the number of the class. Reading a list is
-/// much faster than looking for the files where each look goes over a network.
+/// much faster than looking for the files where each look goes over a network. With a bucket an image that is not in
+/// `directory` is fetched into it from there, once.
 class ListedImages : public det::AugmentedDataset {
  public:
-  ListedImages(std::string directory, const std::string& list, det::transforms::Transform transform)
+  ListedImages(std::string directory, const std::string& list, const std::string& bucket,
+               det::transforms::Transform transform)
       : directory_(std::move(directory)), transform_(std::move(transform)) {
+    if (!bucket.empty()) bucket_.emplace(bucket);
     std::ifstream lines(list);
     for (std::string path, label; std::getline(lines, path, '\t') && std::getline(lines, label);) {
       images_.emplace_back(path, std::stoll(label));
@@ -28,11 +33,14 @@ class ListedImages : public det::AugmentedDataset {
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
   det::Batch get(int64_t index, det::RecordRandom& random) const override {
     const auto& [path, label] = images_.at(static_cast<std::size_t>(index));
-    return {transform_(det::read_image(directory_ + "/" + path), random), torch::tensor(label)};
+    const std::string file = directory_ + "/" + path;
+    if (bucket_ && !std::filesystem::exists(file)) bucket_->fetch(path, file);
+    return {transform_(det::read_image(file), random), torch::tensor(label)};
   }
 
  private:
   std::string directory_;
+  std::optional<det::Bucket> bucket_;
   det::transforms::Transform transform_;
   std::vector<std::pair<std::string, int64_t>> images_;
 };
@@ -69,7 +77,7 @@ inline Data load_cifar10(const std::string& dir) {
           std::make_shared<det::ImageFolder>(dir + "/test", plain)};
 }
 
-inline Data load_imagenet(const std::string& dir, int64_t size, double erasing) {
+inline Data load_imagenet(const std::string& dir, const std::string& bucket, int64_t size, double erasing) {
   namespace T = det::transforms;
   const std::vector<double> mean{0.485, 0.456, 0.406}, stddev{0.229, 0.224, 0.225};
   const T::Transform train = T::compose({T::random_resized_crop(size), T::random_horizontal_flip(), T::to_tensor(),
@@ -78,7 +86,7 @@ inline Data load_imagenet(const std::string& dir, int64_t size, double erasing) 
                                          T::normalize(mean, stddev)});
   const auto part = [&](const std::string& name, const T::Transform& transform) -> std::shared_ptr<const det::Dataset> {
     const std::string list = dir + "/" + name + ".txt";
-    if (std::filesystem::exists(list)) return std::make_shared<ListedImages>(dir, list, transform);
+    if (std::filesystem::exists(list)) return std::make_shared<ListedImages>(dir, list, bucket, transform);
     return std::make_shared<det::ImageFolder>(dir + "/" + name, transform);
   };
   return {3, 1000, part("train", train), part("val", plain)};
@@ -88,6 +96,6 @@ inline Data load_data(const det::Json& config, double erasing) {
   const std::string name = config.at("dataset"), dir = config.at("dir");
   if (name == "mnist") return load_mnist(dir);
   if (name == "cifar10") return load_cifar10(dir);
-  if (name == "imagenet") return load_imagenet(dir, config.value("image_size", 224), erasing);
+  if (name == "imagenet") return load_imagenet(dir, config.value("bucket", ""), config.value("image_size", 224), erasing);
   throw std::invalid_argument("data.dataset is " + name + "; there are mnist, cifar10 and imagenet");
 }

@@ -77,9 +77,11 @@ std::map<std::string, std::string> checkpoint_texts(const ContextState& context,
 }
 
 std::string checkpoint_directory(const TrialInfo& info, const std::string& name) {
-  if (name == "latest") return find_latest_checkpoint(info.checkpoint_dir).value_or("");
+  if (name == "latest") return find_latest_checkpoint(info.checkpoint_dir, info.bucket.get()).value_or("");
   if (name.find('/') != std::string::npos) return name;
-  return info.checkpoint_dir + "/" + name;
+  auto directory = bring_checkpoint(info.checkpoint_dir, name, info.bucket.get());
+  if (!directory) throw std::runtime_error(directory.error().message);
+  return *directory;
 }
 
 pickle::Value read_state(const std::string& directory) {

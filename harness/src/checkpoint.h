@@ -31,7 +31,8 @@ std::map<std::string, std::string> checkpoint_texts(const ContextState& context,
 /// What metadata.json says before callbacks add to it.
 Json checkpoint_metadata(const TrialState& state);
 
-/// The directory meant by `name`: "latest", a path, or a uuid in the storage; "" when "latest" finds none.
+/// The directory meant by `name`: "latest", a path, or a uuid in the storage; "" when "latest" finds none. What lies in a
+/// bucket is brought to this machine: any rank may call it. Throws std::runtime_error when it cannot be.
 std::string checkpoint_directory(const TrialInfo& info, const std::string& name);
 
 /// Reads the tensors of a checkpoint: ours (its manifest is verified), or one that Python's Determined wrote, whose

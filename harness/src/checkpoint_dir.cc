@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checksum.h"
+#include "storage/bucket_checkpoints.h"
 
 namespace det {
 namespace {
@@ -110,13 +110,30 @@ Status verify_file(const std::string& directory, const std::string& path, const 
 }
 
 /// Steps trained, as metadata.json says; -1 when it cannot be read.
-std::int64_t steps_of(const std::string& directory) {
-  const auto text = read_file(directory + "/metadata.json", 1 << 20);
+std::int64_t steps_in(const Result<std::string>& text) {
   if (!text) return -1;
   const auto metadata = parse_json(*text);
   if (!metadata || !metadata->is_object()) return -1;
   const Json* steps = find_path(*metadata, "steps_completed");
   return steps != nullptr && steps->is_number_integer() ? steps->get<std::int64_t>() : -1;
+}
+
+std::int64_t steps_of(const std::string& directory) { return steps_in(read_file(directory + "/metadata.json", 1 << 20)); }
+
+std::optional<std::string> find_latest_in(const std::string& storage, const storage::Bucket& bucket) {
+  const auto names = storage::list_checkpoints(bucket);
+  if (!names) std::fprintf(stderr, "warning: %s\n", names.error().message.c_str());
+  std::vector<std::pair<std::int64_t, std::string>> candidates;
+  for (const std::string& uuid : names ? *names : std::vector<std::string>())
+    candidates.emplace_back(steps_in(bucket.get(uuid + "/metadata.json", 1 << 20)), uuid);
+  std::sort(candidates.rbegin(), candidates.rend());
+  for (const auto& [steps, uuid] : candidates) {
+    const auto directory = bring_checkpoint(storage, uuid, &bucket);
+    const Status good = directory ? verify_checkpoint(*directory) : tl::unexpected(directory.error());
+    if (good) return *directory;
+    std::fprintf(stderr, "warning: skipped: %s\n", good.error().message.c_str());
+  }
+  return std::nullopt;
 }
 
 /// The lock of a directory that is still at `path` once we have it; none where the file system has no such locks.
@@ -135,8 +152,8 @@ Result<UniqueFd> lock_directory(const std::string& path) {
 
 }  // namespace
 
-Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid,
-                                                  CheckpointOwner owner) {
+Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid, CheckpointOwner owner,
+                                                  std::shared_ptr<const storage::Bucket> bucket) {
   const std::string complete = storage + "/" + uuid, partial = complete + kPartial;
   for (int attempt = 0;; ++attempt) {
     TRY(make_directories(partial));
@@ -144,7 +161,8 @@ Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, co
     auto lock = lock_directory(partial);
     if (lock) {
       remove_dead_partials(storage, stamp_of(partial).changed_ns);
-      return CheckpointWriter(partial, complete, std::move(owner), std::move(*lock));
+      if (bucket) TRY(storage::begin_upload(*bucket, uuid, {owner.cluster, TrialId(owner.trial), owner.run}));
+      return CheckpointWriter(partial, complete, std::move(owner), std::move(*lock), std::move(bucket));
     }
     if (attempt == 10) return tl::unexpected(lock.error());
   }
@@ -152,10 +170,14 @@ Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, co
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
     : partial_(std::exchange(other.partial_, {})), complete_(std::move(other.complete_)),
-      owner_(std::move(other.owner_)), lock_(std::move(other.lock_)), noted_(std::move(other.noted_)) {}
+      owner_(std::move(other.owner_)), lock_(std::move(other.lock_)), noted_(std::move(other.noted_)),
+      sent_(std::move(other.sent_)), bucket_(std::move(other.bucket_)) {}
 
 CheckpointWriter::~CheckpointWriter() {
-  if (!partial_.empty()) (void)remove_tree(partial_);
+  if (partial_.empty()) return;
+  (void)remove_tree(partial_);
+  // What cannot be taken back now is found by the master: its mark says whose it is.
+  if (bucket_) (void)storage::perform(*bucket_, {uuid()}, false);
 }
 
 Status CheckpointWriter::write(const std::string& path, std::string_view content) {
@@ -194,10 +216,14 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
     if (noted != noted_.end() && noted->second.size == stamp.size && noted->second.changed_ns == stamp.changed_ns) {
       entries[path] = {{"size", stamp.size}, {"crc64", crc64_hex(noted->second.crc64)}};
     } else {
-      TRY_ASSIGN(std::string digest, sha256_file(file));
-      entries[path] = {{"size", stamp.size}, {"sha256", std::move(digest)}};
+      TRY_ASSIGN(entries[path], digest_entry(file));
     }
     resources[path] = stamp.size;
+  }
+  if (bucket_) TRY(send(files));
+  for (const auto& [path, entry] : sent_) {
+    entries[path] = entry;
+    resources[path] = entry.at("size").get<std::int64_t>();
   }
   Json content{{"format", 2}};
   if (!owner_.cluster.empty())
@@ -207,11 +233,25 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
   TRY(write_file_atomic(partial_ + "/" + kManifest, manifest));
   resources[kManifest] = static_cast<std::int64_t>(manifest.size());
   TRY(sync_directory(partial_));
+  if (bucket_) TRY(storage::finish_upload(*bucket_, uuid(), manifest));
+  if (!sent_.empty()) {
+    (void)remove_tree(std::exchange(partial_, {}));
+    return resources;
+  }
   if (::rename(partial_.c_str(), complete_.c_str()) != 0) return fail_errno(complete_);
   partial_.clear();
   lock_.reset();
   TRY(sync_directory(fs::path(complete_).parent_path().string()));
   return resources;
+}
+
+Status CheckpointWriter::send(const std::vector<std::string>& files) const {
+  return storage::upload_files(*bucket_, uuid(), partial_, files);
+}
+
+Result<Json> digest_entry(const std::string& path) {
+  TRY_ASSIGN(std::string digest, sha256_file(path));
+  return Json{{"size", stamp_of(path).size}, {"sha256", std::move(digest)}};
 }
 
 std::vector<std::string> list_files(const std::string& directory, const std::string& except) {
@@ -254,7 +294,8 @@ Status verify_checkpoint(const std::string& directory) {
   return {};
 }
 
-std::optional<std::string> find_latest_checkpoint(const std::string& storage) {
+std::optional<std::string> find_latest_checkpoint(const std::string& storage, const storage::Bucket* bucket) {
+  if (bucket != nullptr) return find_latest_in(storage, *bucket);
   std::vector<std::tuple<std::int64_t, fs::file_time_type, std::string>> candidates;
   std::error_code error;
   for (fs::directory_iterator walk(storage, error), end; !error && walk != end; walk.increment(error)) {
@@ -271,6 +312,15 @@ std::optional<std::string> find_latest_checkpoint(const std::string& storage) {
     std::fprintf(stderr, "warning: skipped: %s\n", good.error().message.c_str());
   }
   return std::nullopt;
+}
+
+Result<std::string> bring_checkpoint(const std::string& storage, const std::string& uuid, const storage::Bucket* bucket) {
+  const std::string directory = storage + "/" + uuid;
+  if (bucket == nullptr) return directory;
+  TRY(make_directories(storage));
+  TRY_ASSIGN(const FileLock lock, FileLock::lock(storage + "/" + uuid + ".lock"));
+  if (!path_exists(directory)) TRY(storage::fetch(*bucket, uuid, directory));
+  return directory;
 }
 
 }  // namespace det

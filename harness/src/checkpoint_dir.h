@@ -7,10 +7,15 @@
 // The digest of a small file is its SHA-256. That of the large one is a CRC-64, which the writer computes while the
 // bytes go to the disk: the manifest guards against damage, not against an enemy (who would rewrite it too), and
 // SHA-256 is slower than a good disk.
+//
+// Of a storage that is a bucket the directory is where files wait: a checkpoint is written here and then sent, or fetched and
+// then read (storage/bucket_checkpoints.h says how it lies there).
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +23,12 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/result.h"
+
+namespace det::storage {
+class Bucket;
+}
 
 namespace det {
 
@@ -33,9 +43,10 @@ struct CheckpointOwner {
 /// object.
 class CheckpointWriter {
  public:
-  /// Removes what dead writers left in the storage, too.
-  static Result<CheckpointWriter> create(const std::string& storage, const std::string& uuid,
-                                         CheckpointOwner owner = {});
+  /// Removes what dead writers left in the storage, too. With a bucket commit() makes the checkpoint visible there; what is
+  /// left in the directory then is a copy.
+  static Result<CheckpointWriter> create(const std::string& storage, const std::string& uuid, CheckpointOwner owner = {},
+                                         std::shared_ptr<const storage::Bucket> bucket = nullptr);
   CheckpointWriter(CheckpointWriter&& other) noexcept;
   ~CheckpointWriter();
 
@@ -46,12 +57,18 @@ class CheckpointWriter {
   Status copy(const std::string& directory, const std::vector<std::string>& files, const std::string& path);
   /// The file at `path` is durable already and has this CRC-64: commit() does not read it unless it was changed since.
   void note(const std::string& path, std::uint64_t crc64);
+  /// A file that another process has put into the bucket: what digest_entry() said there. No copy is left here then.
+  void note_sent(const std::string& path, const Json& entry) { sent_[path] = entry; }
   /// Makes everything durable, then visible. Path → bytes of all files.
   Result<std::map<std::string, std::int64_t>> commit();
 
  private:
-  CheckpointWriter(std::string partial, std::string complete, CheckpointOwner owner, UniqueFd lock)
-      : partial_(std::move(partial)), complete_(std::move(complete)), owner_(std::move(owner)), lock_(std::move(lock)) {}
+  CheckpointWriter(std::string partial, std::string complete, CheckpointOwner owner, UniqueFd lock,
+                   std::shared_ptr<const storage::Bucket> bucket)
+      : partial_(std::move(partial)), complete_(std::move(complete)), owner_(std::move(owner)), lock_(std::move(lock)),
+        bucket_(std::move(bucket)) {}
+  Status send(const std::vector<std::string>& files) const;
+  std::string uuid() const { return complete_.substr(complete_.rfind('/') + 1); }
   std::string partial_, complete_;
   CheckpointOwner owner_;
   UniqueFd lock_;  ///< of the partial directory
@@ -60,7 +77,12 @@ class CheckpointWriter {
     std::int64_t size, changed_ns;
   };
   std::map<std::string, Noted> noted_;
+  std::map<std::string, Json> sent_;
+  std::shared_ptr<const storage::Bucket> bucket_;
 };
+
+/// What a manifest says of a file: size and SHA-256.
+Result<Json> digest_entry(const std::string& path);
 
 /// Relative paths of the regular files below `directory`, sorted: what to keep of a model directory. Without hidden
 /// names, links, special files and whatever lies below `except`.
@@ -76,7 +98,11 @@ void remove_dead_partials(const std::string& storage, std::int64_t now_ns);
 Status verify_checkpoint(const std::string& directory);
 
 /// The newest complete checkpoint of a storage that verifies: most steps first, then the latest. Damaged ones are
-/// skipped, each with a warning on stderr. Nothing when there is none.
-std::optional<std::string> find_latest_checkpoint(const std::string& storage);
+/// skipped, each with a warning on stderr. Nothing when there is none. Of a bucket it is brought here.
+std::optional<std::string> find_latest_checkpoint(const std::string& storage, const storage::Bucket* bucket = nullptr);
+
+/// The directory of a checkpoint: `<storage>/<uuid>`. Of a bucket it is brought here unless it is here already; processes of
+/// one machine wait for the one that does it. Errors are those of storage::fetch().
+Result<std::string> bring_checkpoint(const std::string& storage, const std::string& uuid, const storage::Bucket* bucket);
 
 }  // namespace det

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/files.h"
 #include "base/queue.h"
 #include "base/random.h"
 #include "base/result.h"
@@ -38,6 +39,7 @@ struct Job {
   bool commit = true;  ///< kWrite: make it visible, too
   std::string storage, model_dir;
   CheckpointOwner owner;
+  std::shared_ptr<const storage::Bucket> bucket;
   std::vector<std::string> code;
   std::map<std::string, std::string> texts;
   CheckpointRecord record;
@@ -79,13 +81,15 @@ class Worker {
       if (!job.commit) return {};
     }
     TRY_ASSIGN(record_.resources, writer_->commit());
+    if (bucket_) (void)remove_tree(std::exchange(copy_, storage_ + "/" + record_.uuid));
     news.kind = News::Kind::kDone, news.record = std::move(record_);
     return {};
   }
 
   Status write(const Job& job) {
-    TRY_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(job.storage, job.record.uuid, job.owner));
+    TRY_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(job.storage, job.record.uuid, job.owner, job.bucket));
     writer_.emplace(std::move(writer));
+    bucket_ = job.bucket != nullptr, storage_ = job.storage;
     TRY_ASSIGN(const std::uint64_t crc, snapshot_.write(writer_->directory() + "/" + kStateDict));
     writer_->note(kStateDict, crc);
     for (const auto& [name, text] : job.texts) TRY(writer_->write(name, text));
@@ -95,6 +99,8 @@ class Worker {
   Snapshot& snapshot_;
   std::optional<CheckpointWriter> writer_;
   CheckpointRecord record_;
+  bool bucket_ = false;
+  std::string storage_, copy_;  ///< of a bucket's checkpoints the newest copy of ours stays
 };
 
 }  // namespace
@@ -122,6 +128,7 @@ class CheckpointSaver::Impl {
     job.commit = context_.callbacks.empty();
     job.storage = context_.info.checkpoint_dir;
     job.model_dir = context_.info.model_dir;
+    job.bucket = context_.info.bucket;
     job.owner = {context_.info.cluster_id, context_.info.trial_id, context_.info.run};
     job.code = context_.code;
     job.texts = checkpoint_texts(context_, state, job.record.metadata);

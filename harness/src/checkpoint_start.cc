@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "checkpoint_dir.h"
+#include "storage/bucket.h"
 
 namespace det {
 namespace {
@@ -15,9 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<std::string> sound_checkpoint(const TrialInfo& info, const FallBack& fall_back) {
+  if (info.bucket) TRY(info.bucket->check());
   std::string uuid = info.latest_checkpoint;
   while (!uuid.empty()) {
-    const Status good = check_start(info.checkpoint_dir, uuid);
+    const Status good = check_start(info.checkpoint_dir, uuid, info.bucket.get());
     if (good) return uuid;
     if (good.error().code != Code::kDataLoss) return tl::unexpected(good.error());
     auto instead = fall_back(uuid, good.error().message);
@@ -29,9 +31,7 @@ Result<std::string> sound_checkpoint(const TrialInfo& info, const FallBack& fall
   return uuid;
 }
 
-}  // namespace
-
-Status check_start(const std::string& storage, const std::string& uuid) {
+Status check_directory(const std::string& storage, const std::string& uuid) {
   std::error_code error;
   const fs::directory_iterator first(storage, error);
   if (error || first == fs::directory_iterator()) {
@@ -43,6 +43,20 @@ Status check_start(const std::string& storage, const std::string& uuid) {
   if (path_exists(directory + "/manifest.json")) return verify_checkpoint(directory);
   if (path_exists(directory + "/trial_state.json")) return fail(Code::kDataLoss, directory + ": manifest.json is missing");
   return {};
+}
+
+}  // namespace
+
+Status check_start(const std::string& storage, const std::string& uuid, const storage::Bucket* bucket) {
+  if (bucket != nullptr) {
+    const auto brought = bring_checkpoint(storage, uuid, bucket);
+    if (!brought && brought.error().code == Code::kNotFound) return fail(Code::kDataLoss, brought.error().message);
+    if (!brought) return tl::unexpected(brought.error());
+  }
+  const Status good = check_directory(storage, uuid);
+  // A damaged copy is not kept for the next.
+  if (!good && bucket != nullptr) (void)remove_tree(storage + "/" + uuid);
+  return good;
 }
 
 std::string agree_on_start(DistributedContext& distributed, const TrialInfo& info, const FallBack& fall_back) {

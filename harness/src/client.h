@@ -12,6 +12,10 @@
 
 #include "base/json.h"
 
+namespace det::storage {
+class Bucket;
+}
+
 namespace det {
 
 /// How a training program ends, beyond 0 and 1.
@@ -30,7 +34,8 @@ struct TrialInfo {
   Json hparams = Json::object();
   Json experiment_config = Json::object();
   std::string latest_checkpoint;  ///< uuid; "" for none
-  std::string checkpoint_dir;     ///< where checkpoints lie, one folder a uuid
+  std::string checkpoint_dir;     ///< where checkpoints lie, one folder a uuid; of a bucket what is on its way here or there
+  std::shared_ptr<const storage::Bucket> bucket;  ///< where checkpoints lie, if not in a directory
   std::string model_dir;          ///< "" for none
   bool on_cluster = false;
   std::string master, cluster_id, agent_id, task_id, allocation_id;  ///< "" without a cluster

@@ -12,6 +12,7 @@
 #include "base/yaml.h"
 #include "checkpoint_start.h"
 #include "core_state.h"
+#include "storage/location.h"
 #include "trial_info.h"
 
 namespace det::core {
@@ -231,7 +232,11 @@ std::unique_ptr<Client> begin_detached(const DetachedConfig& config, Distributed
   info.run = 1;
   info.seed = told["seed"].get<std::int64_t>();
   info.experiment_config = told["config"];
-  info.checkpoint_dir = told["checkpoints"].get<std::string>();
+  if (!distributed.is_chief()) {
+    if (const Json* storage = find_path(info.experiment_config, "checkpoint_storage"); !storage::is_bucket(*storage))
+      info.checkpoint_dir = told["checkpoints"].get<std::string>();
+    if (const Status open = open_storage(info); !open) throw std::runtime_error("detached mode: " + open.error().message);
+  }
   info.master = told["master"].get<std::string>();
   info.hparams = config.hparams;
   return client != nullptr ? std::move(client) : make_quiet_client(/*takes_signals=*/false);
@@ -248,6 +253,7 @@ Context init(Options options) {
     TrialInfo info;
     state->client = begin_detached(*options.detached, *state->distributed, info);
     state->info = to_info(info);
+    state->bucket = info.bucket;
     state->info.detached = true;
     return Context(std::move(state));
   }
@@ -257,6 +263,7 @@ Context init(Options options) {
                                                  : make_quiet_client(/*takes_signals=*/!info.on_cluster);
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
   state->info = to_info(info);
+  state->bucket = info.bucket;
   return Context(std::move(state));
 }
 

@@ -18,6 +18,7 @@
 #include "base/secret.h"
 #include "checkpoint_dir.h"
 #include "core_state.h"
+#include "storage/bucket_checkpoints.h"
 
 namespace det::core {
 namespace {
@@ -61,7 +62,7 @@ std::string checkpoint_path(const State& state, const std::string& uuid) {
 
 Result<CheckpointWriter> create_writer(const State& state, const std::string& uuid) {
   return CheckpointWriter::create(state.info.checkpoint_storage, uuid,
-                                  {state.info.cluster_id, state.info.trial_id, state.info.run});
+                                  {state.info.cluster_id, state.info.trial_id, state.info.run}, state.bucket);
 }
 
 /// Everything below `directory` but what a checkpoint has of its own.
@@ -99,7 +100,9 @@ StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::strin
                           .metadata = metadata};
   state.steps_completed = std::max(state.steps_completed, record.steps_completed);
   state.client->report_checkpoint(record);
-  return {checkpoint_path(state, uuid), uuid};
+  if (!state.bucket) return {checkpoint_path(state, uuid), uuid};
+  (void)remove_tree(std::exchange(state.copy, checkpoint_path(state, uuid)));
+  return {state.bucket->name_of(uuid), uuid};
 }
 
 /// One sharded checkpoint, on one rank. Its calls are made by all ranks, in the order written.
@@ -157,11 +160,19 @@ class Shards {
   StoredCheckpoint finish(bool move) {
     std::vector<Json> brought;
     together(nullptr, brought, [&] {
+      std::vector<std::string> mine;
       for (const auto& [path, ranks] : owners_) {
-        if (ranks.front() == distributed_.rank()) bring(directory_, together_, path, move);
+        if (ranks.front() == distributed_.rank()) mine.push_back(path);
       }
+      if (state_.bucket) return send(mine);
+      for (const std::string& path : mine) bring(directory_, together_, path, move);
       return Json();
     });
+    for (const Json& sent : brought) {
+      for (const auto& [path, entry] : sent.items()) {
+        if (writer_) writer_->note_sent(path, entry);
+      }
+    }
     StoredCheckpoint stored;
     brought.clear();
     together(nullptr, brought, [&] {
@@ -172,6 +183,14 @@ class Shards {
   }
 
  private:
+  /// To the bucket, from whichever machine has them. What the manifest shall say of them.
+  Json send(const std::vector<std::string>& files) const {
+    check(storage::upload_files(*state_.bucket, uuid_, directory_, files));
+    Json entries = Json::object();
+    for (const std::string& path : files) entries[path] = check(digest_entry(directory_ + "/" + path));
+    return entries;
+  }
+
   /// Does something on every rank and gathers what it gives; throws on every rank when it failed on one.
   template <typename Do>
   void together(std::exception_ptr failed, std::vector<Json>& out, const Do& act) {
@@ -269,6 +288,14 @@ class Shards {
   Files sizes_;
 };
 
+/// Its directory is here, and what was saved.
+void bring_sound(const State& state, const std::string& uuid) {
+  const std::string directory = check(bring_checkpoint(state.info.checkpoint_storage, uuid, state.bucket.get()));
+  const Status good = verify_checkpoint(directory);
+  if (!good && state.bucket) (void)remove_tree(directory);
+  check(good);
+}
+
 /// False when the call is one process's; throws when that process may not make it.
 bool is_sharded(const State& state, bool shard, const char* call) {
   if (!shard && !state.distributed->is_chief()) {
@@ -339,14 +366,14 @@ StoredCheckpoint CheckpointContext::store_path(const Json& metadata,
 void CheckpointContext::restore_path(const std::string& uuid, const std::function<void(const std::string&)>& read,
                                      DownloadMode mode) {
   const std::string directory = checkpoint_path(state_, uuid);
-  on_machine(state_, mode, [&] { check(verify_checkpoint(directory)); });
+  on_machine(state_, mode, [&] { bring_sound(state_, uuid); });
   read(directory);
 }
 
 void CheckpointContext::download(const std::string& uuid, const std::string& directory, DownloadMode mode) {
   const std::string source = checkpoint_path(state_, uuid);
   on_machine(state_, mode, [&] {
-    check(verify_checkpoint(source));
+    bring_sound(state_, uuid);
     check(make_directories(directory));
     for (const auto& [path, bytes] : files_below(source)) bring(source, directory, path, false);
     for (const char* own : {kMetadata, kManifest}) {
@@ -357,7 +384,9 @@ void CheckpointContext::download(const std::string& uuid, const std::string& dir
 
 Json CheckpointContext::get_metadata(const std::string& uuid) {
   const std::string path = checkpoint_path(state_, uuid) + "/" + kMetadata;
-  auto metadata = parse_json(check(read_file(path, 4 * kMostMetadata)), {.bytes = 4 * kMostMetadata});
+  auto text = state_.bucket && !path_exists(path) ? state_.bucket->get(uuid + "/" + kMetadata, 4 * kMostMetadata)
+                                                  : read_file(path, 4 * kMostMetadata);
+  auto metadata = parse_json(check(std::move(text)), {.bytes = 4 * kMostMetadata});
   if (!metadata || !metadata->is_object()) throw std::runtime_error(path + " is damaged");
   return std::move(*metadata);
 }
@@ -366,6 +395,11 @@ void CheckpointContext::delete_(const std::string& uuid) {
   const std::string directory = checkpoint_path(state_, uuid);
   if (state_.info.on_cluster || state_.info.detached) {
     throw std::logic_error("delete_: checkpoints of an experiment are in the master's books; delete them there");
+  }
+  if (state_.bucket) {
+    if (const storage::Done done = storage::perform(*state_.bucket, {uuid}, false); !done.error.empty())
+      throw std::runtime_error(done.error);
+    return check(remove_tree(directory));
   }
   // Out of sight first: a checkpoint is there whole or not at all.
   if (::rename(directory.c_str(), (directory + ".partial").c_str()) != 0) check(Status(fail_errno(directory)));

@@ -15,6 +15,7 @@ namespace det::core {
 class State {
  public:
   Info info;
+  std::shared_ptr<const storage::Bucket> bucket;  ///< where checkpoints lie, if not in info.checkpoint_storage itself
   std::shared_ptr<DistributedContext> distributed;
   std::unique_ptr<Client> client;
   PreemptMode preempt_mode = PreemptMode::kWorkersAskChief;
@@ -24,6 +25,7 @@ class State {
     std::string metrics;
   };
   std::map<std::string, Reported> newest;  ///< by group
+  std::string copy;                        ///< of a bucket's checkpoints the newest that is here as well
   std::int64_t steps_completed = 0;        ///< of the newest metrics
   std::optional<std::string> failure;      ///< detached: why the trial ends in ERROR
   bool preempted = false, acknowledged = false;

@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/digest.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/secret.h"
 #include "base/yaml.h"
+#include "storage/bucket.h"
 
 namespace det {
 namespace {
@@ -57,6 +59,15 @@ std::string text_at(const Json& config, std::string_view path) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
 }
 
+/// Where the files of a bucket's checkpoints are on this machine: with the allocation's own, which go with it.
+std::string staging_directory(const storage::Location& location) {
+  const std::string run = variable("DET_RUN_DIR"), home = variable("HOME");
+  if (!run.empty()) return run + "/checkpoints";
+  std::string cache = variable("XDG_CACHE_HOME");
+  if (cache.empty()) cache = home.empty() ? "." : home + "/.cache";
+  return cache + "/determinant/checkpoints/" + sha256_hex(location.endpoint + " " + location.name()).substr(0, 16);
+}
+
 /// The directory behind `checkpoint_storage`; "" when the configuration has none.
 Result<std::string> storage_directory(const Json& config) {
   const Json* storage = find_path(config, "checkpoint_storage");
@@ -69,7 +80,7 @@ Result<std::string> storage_directory(const Json& config) {
     return below.empty() ? host.string() : (host / below).string();
   }
   return fail(Code::kUnimplemented, "checkpoint_storage.type: \"" + type +
-                                        "\" cannot be written by this harness; use shared_fs or directory");
+                                        "\" cannot be written by this harness; use shared_fs, directory or s3");
 }
 
 Status resolve_hparams(const Json& declared, const std::string& prefix, Json& out) {
@@ -127,11 +138,29 @@ Result<TrialInfo> cluster_trial_info() {
   info.allocation_id = variable("DET_ALLOCATION_ID");
   TRY_ASSIGN(info.slot_ids, slot_ids());
   info.model_dir = variable("DET_WORKDIR");
-  TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
+  TRY(open_storage(info));
   if (info.checkpoint_dir.empty()) {
     return fail(Code::kInvalidArgument, "DET_EXPERIMENT_CONFIG: checkpoint_storage is missing");
   }
   return info;
+}
+
+Status open_storage(TrialInfo& info) {
+  if (!info.checkpoint_dir.empty()) return {};
+  Json* storage = info.experiment_config.is_object() && info.experiment_config.contains("checkpoint_storage")
+                      ? &info.experiment_config["checkpoint_storage"]
+                      : nullptr;
+  if (storage == nullptr || !storage::is_bucket(*storage)) {
+    TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
+    return {};
+  }
+  TRY_ASSIGN(storage::Location location, storage::read_location(*storage));
+  info.checkpoint_dir = staging_directory(location);
+  info.bucket = std::make_shared<const storage::Bucket>(std::move(location));
+  for (const char* key : {"access_key", "secret_key"}) {
+    if (storage->contains(key)) (*storage)[key] = "****";
+  }
+  return {};
 }
 
 Result<TrialInfo> local_trial_info(const std::string& config_file, const std::string& checkpoint_dir) {
@@ -154,9 +183,7 @@ Result<TrialInfo> local_trial_info(Json config, const std::string& source, const
   const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");
   if (seed != nullptr && seed->is_number_integer()) info.seed = seed->get<std::int64_t>();
   info.checkpoint_dir = checkpoint_dir;
-  if (info.checkpoint_dir.empty()) {
-    TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
-  }
+  TRY(open_storage(info));
   if (info.checkpoint_dir.empty()) info.checkpoint_dir = "checkpoints";
   return info;
 }
@@ -214,9 +241,7 @@ Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, 
   TRY_ASSIGN(info.experiment_config, parse_json(trial.experiment_config, {.bytes = 64 << 20}));
   const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");
   if (seed != nullptr && seed->is_number()) info.seed = seed->get<std::int64_t>();
-  if (info.checkpoint_dir.empty()) {
-    TRY_ASSIGN(info.checkpoint_dir, storage_directory(info.experiment_config));
-  }
+  TRY(open_storage(info));
   return client;
 }
 

@@ -29,6 +29,10 @@ Result<TrialInfo> local_trial_info(Json config, const std::string& source, const
 Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, const std::string& user,
                                                      const std::string& config, TrialInfo& info);
 
+/// Fills in where checkpoints lie, by the configuration's checkpoint_storage (a directory that is set already stays); of a
+/// bucket the keys, which then are masked in the configuration: it goes into checkpoints. kInvalidArgument.
+Status open_storage(TrialInfo& info);
+
 /// Asks the master of this process's allocation.
 FallBack fall_back_at(const TrialInfo& info);
 

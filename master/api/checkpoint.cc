@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "master/api/bucket.h"
 #include "master/api/convert.h"
 #include "master/api/secrets.h"
 #include "master/api/reporter.h"
@@ -64,32 +65,71 @@ struct FreeEntry {
   void operator()(archive_entry* e) const { archive_entry_free(e); }
 };
 
-Status pack_file(archive* writer, int directory, const std::string& path) {
-  UniqueFd file = open_beneath(directory, path);
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) return fail_errno("checkpoint file " + path);
-  if (!S_ISREG(status.st_mode))
-    return fail(Code::kDataLoss, "checkpoint file " + path + " is no regular file");
+/// A file on its way into the archive: `read` gives the next bytes, at least one and not more than are left.
+struct Incoming {
+  std::int64_t size = 0, changed = 0;  ///< bytes; seconds since 1970
+  std::function<Result<std::string>(std::int64_t left)> read;
+};
+/// Gives the file of a path.
+using Open = std::function<Result<Incoming>(const std::string& path)>;
+
+Status pack_file(archive* writer, const std::string& path, const Incoming& file) {
   const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
   archive_entry_set_pathname(entry.get(), path.c_str());
   archive_entry_set_filetype(entry.get(), AE_IFREG);
   archive_entry_set_perm(entry.get(), 0644);
-  archive_entry_set_size(entry.get(), status.st_size);
-  archive_entry_set_mtime(entry.get(), status.st_mtime, 0);
+  archive_entry_set_size(entry.get(), file.size);
+  archive_entry_set_mtime(entry.get(), file.changed, 0);
   if (archive_write_header(writer, entry.get()) != ARCHIVE_OK) {
     return fail(Code::kCancelled, std::string("archive: ") + archive_error_string(writer));
   }
-  std::string buffer(256 * 1024, '\0');
-  for (std::int64_t left = status.st_size; left > 0;) {
-    const ssize_t count = ::read(file.get(), buffer.data(), std::min<std::size_t>(buffer.size(), left));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_errno("checkpoint file " + path);
-    if (count == 0)
-      return fail(Code::kDataLoss, "checkpoint file " + path + " became shorter while it was read");
-    if (archive_write_data(writer, buffer.data(), static_cast<std::size_t>(count)) < 0) {
+  for (std::int64_t left = file.size; left > 0;) {
+    TRY_ASSIGN(const std::string bytes, file.read(left));
+    if (archive_write_data(writer, bytes.data(), bytes.size()) < 0) {
       return fail(Code::kCancelled, "the download was broken off");
     }
-    left -= count;
+    left -= static_cast<std::int64_t>(bytes.size());
+  }
+  return {};
+}
+
+Result<Incoming> open_file(int directory, const std::string& path) {
+  const auto file = std::make_shared<UniqueFd>(open_beneath(directory, path));
+  struct stat status {};
+  if (!*file || ::fstat(file->get(), &status) != 0) return fail_errno("checkpoint file " + path);
+  if (!S_ISREG(status.st_mode))
+    return fail(Code::kDataLoss, "checkpoint file " + path + " is no regular file");
+  const auto read = [file, path](std::int64_t left) -> Result<std::string> {
+    std::string buffer(std::min<std::size_t>(256 * 1024, static_cast<std::size_t>(left)), '\0');
+    ssize_t count = 0;
+    do count = ::read(file->get(), buffer.data(), buffer.size());
+    while (count < 0 && errno == EINTR);
+    if (count < 0) return fail_errno("checkpoint file " + path);
+    if (count == 0) return fail(Code::kDataLoss, "checkpoint file " + path + " became shorter while it was read");
+    buffer.resize(static_cast<std::size_t>(count));
+    return buffer;
+  };
+  return Incoming{status.st_size, status.st_mtime, read};
+}
+
+Status pack(const std::vector<std::string>& paths, const Open& open, const std::function<bool(std::string)>& sink) {
+  Output output{sink, {}};
+  std::unique_ptr<archive, FreeArchive> writer(archive_write_new());
+  archive_write_set_format_pax_restricted(writer.get());
+  archive_write_add_filter_gzip(writer.get());
+  archive_write_set_options(writer.get(), "gzip:compression-level=1,gzip:!timestamp");
+  archive_write_set_bytes_per_block(writer.get(), 64 * 1024);
+  // No padding behind the end of the gzip data.
+  archive_write_set_bytes_in_last_block(writer.get(), 1);
+  if (archive_write_open(writer.get(), &output, nullptr, write_output, nullptr) != ARCHIVE_OK) {
+    return fail(Code::kInternal, std::string("archive: ") + archive_error_string(writer.get()));
+  }
+  for (const std::string& path : paths) {
+    TRY_ASSIGN(const Incoming file, open(path));
+    TRY(pack_file(writer.get(), path, file));
+  }
+  if (archive_write_close(writer.get()) != ARCHIVE_OK || !output.flush()) {
+    return fail(Code::kCancelled, "the download was broken off");
   }
   return {};
 }
@@ -128,19 +168,23 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
     if (root.empty()) return fail(Code::kFailedPrecondition, "the checkpoint's storage is not known");
     v1::Checkpoint checkpoint;
     to_proto(row, root, &checkpoint);
-    std::vector<std::string> paths;
+    std::map<std::string, std::int64_t> files;
     for (const auto& [path, size] : checkpoint.resources()) {
-      if (!path.ends_with('/')) paths.push_back(path);
+      if (!path.ends_with('/')) files[path] = size;
     }
-    std::sort(paths.begin(), paths.end());
-    return pack_files(checkpoint.storage_path(), paths, [this](std::string piece) {
+    const auto send = [this](std::string piece) {
       if (*cut_) return false;
       written_ = {};
       response_.set_chunk(std::move(piece));
       auto written = written_.get_future();
       StartWrite(&response_);
       return written.get();
-    });
+    };
+    TRY_ASSIGN(const auto bucket, bucket_of(experiment.config));
+    if (bucket) return pack_objects(*bucket, uuid.value, files, send);
+    std::vector<std::string> paths;
+    for (const auto& [path, size] : files) paths.push_back(path);
+    return pack_files(checkpoint.storage_path(), paths, send);
   }
 
   const Context& context_;
@@ -160,22 +204,22 @@ Status pack_files(const std::string& directory, const std::vector<std::string>& 
     return fail(Code::kFailedPrecondition, "the master cannot read the checkpoint's directory " + directory +
                                                "; download it where the storage is mounted");
   }
-  Output output{sink, {}};
-  std::unique_ptr<archive, FreeArchive> writer(archive_write_new());
-  archive_write_set_format_pax_restricted(writer.get());
-  archive_write_add_filter_gzip(writer.get());
-  archive_write_set_options(writer.get(), "gzip:compression-level=1,gzip:!timestamp");
-  archive_write_set_bytes_per_block(writer.get(), 64 * 1024);
-  // No padding behind the end of the gzip data.
-  archive_write_set_bytes_in_last_block(writer.get(), 1);
-  if (archive_write_open(writer.get(), &output, nullptr, write_output, nullptr) != ARCHIVE_OK) {
-    return fail(Code::kInternal, std::string("archive: ") + archive_error_string(writer.get()));
-  }
-  for (const std::string& path : paths) TRY(pack_file(writer.get(), root.get(), path));
-  if (archive_write_close(writer.get()) != ARCHIVE_OK || !output.flush()) {
-    return fail(Code::kCancelled, "the download was broken off");
-  }
-  return {};
+  return pack(paths, [&](const std::string& path) { return open_file(root.get(), path); }, sink);
+}
+
+Status pack_objects(const storage::Bucket& bucket, const std::string& start, const std::map<std::string, std::int64_t>& paths,
+                    const std::function<bool(std::string)>& sink) {
+  static constexpr std::int64_t kPiece = 8 << 20;
+  std::vector<std::string> names;
+  for (const auto& [path, size] : paths) names.push_back(path);
+  const auto open = [&](const std::string& path) -> Result<Incoming> {
+    const std::int64_t size = paths.at(path);
+    const auto read = [&bucket, key = start + "/" + path, size](std::int64_t left) {
+      return bucket.get_range(key, size - left, std::min(left, kPiece));
+    };
+    return Incoming{size, 0, read};
+  };
+  return pack(names, open, sink);
 }
 
 grpc::ServerUnaryReactor* CheckpointService::GetCheckpoint(grpc::CallbackServerContext* call,

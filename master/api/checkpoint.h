@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 
 #include "det/v1/checkpoint.grpc.pb.h"
 #include "master/api/unary.h"
 #include "master/db/queries_checkpoint.h"
+#include "storage/bucket.h"
 
 namespace det::api {
 
@@ -42,5 +44,8 @@ class CheckpointService final : public v1::CheckpointService::CallbackService {
 /// `sink` says false to stop (kCancelled). No path leaves the directory, links included.
 Status pack_files(const std::string& directory, const std::vector<std::string>& paths,
                   const std::function<bool(std::string)>& sink);
+/// The same of objects below `start`: path → bytes.
+Status pack_objects(const storage::Bucket& bucket, const std::string& start, const std::map<std::string, std::int64_t>& paths,
+                    const std::function<bool(std::string)>& sink);
 
 }  // namespace det::api

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/ignore.h"
 #include "base/text.h"
+#include "master/api/bucket.h"
 #include "master/api/checkpoint.h"
 #include "master/api/convert.h"
 #include "master/api/harness_session.h"
@@ -41,6 +42,7 @@ Status remove_beneath(int directory, const std::string& path) {
 struct Known {
   db::CheckpointRow row;
   std::string root;
+  std::optional<storage::Bucket> bucket;
 };
 
 Result<std::vector<Known>> find_all(const Context& context,
@@ -58,14 +60,28 @@ Result<std::vector<Known>> find_all(const Context& context,
                   "checkpoint " + uuid + " is where trial " + std::to_string(trial->value) + " goes on from");
     }
     TRY_ASSIGN(const auto experiment, db::get_experiment(context.pool, row.experiment));
-    found.push_back({std::move(row), storage_root(experiment.config)});
+    TRY_ASSIGN(auto bucket, bucket_of(experiment.config));
+    found.push_back({std::move(row), storage_root(experiment.config), std::move(bucket)});
   }
   return found;
 }
 
+Status remove_from_storage(const Known& known, const std::vector<std::string>& paths) {
+  if (known.bucket) {
+    std::vector<std::string> keys;
+    for (const std::string& path : paths) keys.push_back(known.row.uuid.value + "/" + path);
+    return known.bucket->remove(keys);
+  }
+  const std::string directory = known.root + "/" + known.row.uuid.value;
+  const UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root)
+    return fail(Code::kFailedPrecondition, "the master cannot reach " + directory + "; mount the storage here");
+  for (const std::string& path : paths) TRY(remove_beneath(root.get(), path));
+  return {};
+}
+
 /// What is left when the files that the rules match are gone.
 Status remove_files(const Context& context, const Known& known, const IgnoreRules& rules) {
-  const std::string directory = known.root + "/" + known.row.uuid.value;
   TRY_ASSIGN(const Json resources, parse_json(known.row.resources, {.bytes = 8 << 20, .depth = 4}));
   Json left = Json::object();
   std::vector<std::string> gone;
@@ -77,10 +93,7 @@ Status remove_files(const Context& context, const Known& known, const IgnoreRule
     }
   }
   if (gone.empty()) return {};
-  const UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root)
-    return fail(Code::kFailedPrecondition, "the master cannot reach " + directory + "; mount the storage here");
-  for (const std::string& path : gone) TRY(remove_beneath(root.get(), path));
+  TRY(remove_from_storage(known, gone));
   return db::set_checkpoint_files(context.pool, {known.row.uuid, dump_json(left),
                                                  left.empty() ? "DELETED" : "PARTIALLY_DELETED"});
 }

@@ -7,6 +7,7 @@
 #include "base/archive.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "master/api/bucket.h"
 #include "master/api/context_archive.h"
 #include "master/api/convert.h"
 #include "master/api/experiment.h"
@@ -125,6 +126,16 @@ Status check_request(const Context& context, const Caller& caller,
   return {};
 }
 
+/// A bucket that cannot be written is known before anything is trained for it.
+Status check_storage(const expconf::ExperimentConfig& config, const v1::CreateExperimentRequest& request) {
+  const Status good = check_bucket(config.resolved.at("checkpoint_storage"));
+  if (good || request.unmanaged()) return {};
+  return fail({Problem{.code = "E-CFG-REF",
+                       .path = "checkpoint_storage",
+                       .message = make_utf8(good.error().message),
+                       .file = file_of(request)}});
+}
+
 Status answer(const Context& context, ExperimentId id, v1::CreateExperimentResponse* response) {
   TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
   to_proto(row, response->mutable_experiment());
@@ -174,6 +185,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   }
   if (!request.unmanaged())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
+  TRY(check_storage(parsed.config, request));
   for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
   if (request.validate_only()) {
     Json shown = parsed.config.resolved;

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "master/api/bucket.h"
 #include "master/api/convert.h"
 #include "master/db/diagnosis.h"
 
@@ -28,6 +29,12 @@ void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
     return;
   }
   out.set_type(storage.value("type", std::string()));
+  if (storage::is_bucket(storage)) {
+    const auto location = storage::read_location(storage);
+    if (location) out.set_path(location->name());
+    if (const Status good = check_bucket(storage); !good) out.set_problem(make_utf8(good.error().message));
+    return;
+  }
   out.set_path(directory_of(storage));
   if (out.path().empty()) return;
   const std::string probe = out.path() + "/.det-doctor-" + uuid4();

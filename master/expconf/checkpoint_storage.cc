@@ -5,12 +5,13 @@
 
 #include "base/text.h"
 #include "master/expconf/sections.h"
+#include "storage/location.h"
 
 namespace det::expconf {
 namespace {
 
 constexpr const char* kWhich =
-    "shared_fs: a directory that all agents share; directory: one that the task sees";
+    "shared_fs: a directory that all agents share; directory: one that the task sees; s3: a bucket";
 
 std::vector<Field> with_common(std::vector<Field> fields) {
   const Type count = whole(0, 1'000'000);
@@ -40,6 +41,33 @@ void check_shared_fs(Reader& reader, const YamlNode& map, const std::string& pat
   }
 }
 
+void check_s3(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  check_kept(reader, map, path, resolved);
+  const auto given = [&](const char* name) {
+    const Json value = resolved.value(name, Json());
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
+  const auto problem = [&](const char* name, const char* code, const std::string& message) {
+    reader.problem(value_or_map(map, name), child(path, name), code, message);
+  };
+  if (const std::string wrong = storage::check_bucket_name(given("bucket")); !given("bucket").empty() && !wrong.empty())
+    problem("bucket", "E-CFG-RANGE", wrong);
+  if (const std::string wrong = storage::check_endpoint(given("endpoint_url")); !given("endpoint_url").empty() && !wrong.empty())
+    problem("endpoint_url", "E-CFG-RANGE", wrong);
+  for (const std::string& part : split(given("prefix"), '/')) {
+    if (part != "." && part != "..") continue;
+    problem("prefix", "E-CFG-SECURITY", "must not have \".\" or \"..\" between its slashes");
+    break;
+  }
+  for (const auto& [one, other] : {std::pair{"access_key", "secret_key"}, {"secret_key", "access_key"}}) {
+    if (given(one) == "****") {
+      problem(one, "E-CFG-RANGE", "is the mask of a secret: give the key itself, or leave both keys to the environment");
+    } else if (!given(one).empty() && map.find(other) == nullptr) {
+      problem(one, "E-CFG-CONFLICT", std::string("needs ") + other + " beside it");
+    }
+  }
+}
+
 /// A storage there is: its fields, and what they mean together. Adding a kind of storage is a line here.
 struct Kind {
   std::string name;
@@ -59,11 +87,18 @@ const std::vector<Kind>& kinds() {
       {"directory", table(with_common({required("type", choice({"directory"}), kWhich),
                                        required("container_path", absolute_path(),
                                                 "the absolute directory checkpoints go to")}),
-                          check_kept)}};
+                          check_kept)},
+      {"s3", table(with_common({required("type", choice({"s3"}), kWhich),
+                                required("bucket", text({.min = 1}), "the bucket checkpoints go to"),
+                                optional("prefix", text({.max = 512}), "of all names in the bucket"),
+                                optional("endpoint_url", text({.min = 1}), "http[s]://HOST[:PORT] of another store than Amazon's"),
+                                optional("access_key", text({.min = 1}), "else AWS_ACCESS_KEY_ID of the environment"),
+                                optional("secret_key", text({.min = 1}), "else AWS_SECRET_ACCESS_KEY of the environment")}),
+                   check_s3)}};
   return all;
 }
 /// Storages of upstream that are not here yet.
-bool is_later(const std::string& name) { return name == "s3" || name == "gcs" || name == "azure"; }
+bool is_later(const std::string& name) { return name == "gcs" || name == "azure"; }
 
 void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) {
   std::vector<std::string> names;
@@ -99,7 +134,7 @@ Json read_storage(Reader& reader, const YamlNode& node, const std::string& path)
   if (type == nullptr || type->is_null()) {
     if (node.entries.empty()) return nullptr;  // the master decides later
     if (reader.partial()) return table(all_fields())(reader, node, path);
-    reader.problem(node, child(path, "type"), "E-CFG-MISSING", "is required: shared_fs or directory");
+    reader.problem(node, child(path, "type"), "E-CFG-MISSING", "is required: shared_fs, directory or s3");
     return nullptr;
   }
   if (type->kind != YamlNode::Kind::kString)

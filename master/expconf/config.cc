@@ -32,7 +32,7 @@ bool SearcherConfig::decides_by_metric() const {
 }
 
 std::string CheckpointStorage::root() const {
-  if (type == "directory") return container_path;
+  if (type == "directory" || type == "s3") return container_path;
   if (storage_path.empty()) return host_path;
   // An absolute storage_path replaces host_path; the check saw that it lies below it.
   return (std::filesystem::path(host_path) / storage_path).lexically_normal().string();

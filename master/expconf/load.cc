@@ -1,5 +1,6 @@
 // Owns the last step: the resolved configuration as a struct.
 #include "master/expconf/sections.h"
+#include "storage/location.h"
 
 namespace det::expconf {
 namespace {
@@ -55,6 +56,12 @@ CheckpointStorage load_storage(const Json& from) {
   take(storage.host_path, from, "host_path");
   take(storage.storage_path, from, "storage_path");
   take(storage.container_path, from, "container_path");
+  if (storage.type == "s3") {
+    storage::Location bucket;
+    take(bucket.bucket, from, "bucket");
+    take(bucket.prefix, from, "prefix");
+    storage.container_path = bucket.name();
+  }
   take(storage.save_experiment_best, from, "save_experiment_best");
   take(storage.save_trial_best, from, "save_trial_best");
   take(storage.save_trial_latest, from, "save_trial_latest");

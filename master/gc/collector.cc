@@ -7,7 +7,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "master/db/queries_experiment.h"
 #include "master/expconf/config.h"
+#include "storage/bucket_checkpoints.h"
 
 namespace det::gc {
 namespace {
@@ -16,6 +18,40 @@ constexpr std::size_t kQueue = 1 << 14;
 constexpr int kAtOnce = 256;
 constexpr int kStorages = 100;
 
+/// What asks a bucket may wait: it is tried again.
+constexpr storage::BucketOptions kPatience{.attempts = 3, .connect_timeout = std::chrono::seconds(5)};
+
+storage::Done perform_in_bucket(const std::string& json, const std::vector<std::string>& remove, bool list) {
+  const auto storage = parse_json(json);
+  const auto location = storage ? storage::read_location(*storage) : tl::unexpected(storage.error());
+  if (location) return storage::perform(storage::Bucket(*location, kPatience), remove, list);
+  storage::Done done;
+  done.error = location.error().message;
+  return done;
+}
+
+/// What was found, and nobody can know of any more.
+Result<std::vector<std::string>> orphans_of(db::Pool& pool, const std::string& cluster, const storage::Done& seen) {
+  std::vector<db::OnDisk> found;
+  for (const storage::Found& one : seen.found)
+    found.push_back({one.name, one.owner.cluster == cluster, one.owner.trial, one.owner.run});
+  if (found.empty()) return std::vector<std::string>();
+  return db::orphans_among(pool, found);
+}
+
+/// Of an experiment that has ended: once it is gone nobody would search its bucket for them.
+Status remove_dead_uploads(db::Pool& pool, const std::string& cluster, ExperimentId id) {
+  TRY_ASSIGN(const auto experiment, db::get_experiment(pool, id));
+  TRY_ASSIGN(const Json config, parse_json(experiment.config, {.bytes = 16 << 20, .depth = 64}));
+  const Json* storage = find_path(config, "checkpoint_storage");
+  if (storage == nullptr || !storage::is_bucket(*storage)) return {};
+  const storage::Done seen = perform_in_bucket(storage->dump(), {}, true);
+  TRY_ASSIGN(const auto orphans, orphans_of(pool, cluster, seen));
+  const storage::Done done = perform_in_bucket(storage->dump(), orphans, false);
+  const std::string& error = seen.error.empty() ? done.error : seen.error;
+  return error.empty() ? Status() : fail(Code::kFailedPrecondition, error);
+}
+
 }  // namespace
 
 /// A storage, and whose files in it are meant.
@@ -23,6 +59,7 @@ struct Collector::Place {
   std::string root;
   bool shared = false;  ///< every machine that has the directory has these files
   AgentId writer;
+  std::string bucket;  ///< the storage's JSON when it is one; the master reaches it itself
 
   static Place of(const db::Marked& marked) {
     expconf::CheckpointStorage storage;
@@ -35,7 +72,11 @@ struct Collector::Place {
     storage.host_path = text("host_path");
     storage.storage_path = text("storage_path");
     storage.container_path = text("container_path");
-    return {storage.root(), storage.type == "shared_fs", marked.writer};
+    if (storage.type == "s3") {
+      const storage::Location bucket{.bucket = text("bucket"), .prefix = text("prefix")};
+      return {bucket.name(), true, {}, marked.storage};
+    }
+    return {storage.root(), storage.type == "shared_fs", marked.writer, {}};
   }
   auto operator<=>(const Place&) const = default;
 };
@@ -133,7 +174,9 @@ Status Collector::remove_all(ExperimentId id) {
   // Best effort: nobody's books speak of these files.
   std::set<Place> places;
   for (const db::Marked& one : marked) places.insert(Place::of(one));
+  TRY(remove_dead_uploads(pool_, options_.cluster_id, id));
   for (const Place& place : places) {
+    if (!place.bucket.empty()) continue;
     std::vector<CheckpointId> ignored;
     if (const Status done = remove_at(place, {storage::tensorboard_name(id)}, ignored); !done)
       log::warn("TensorBoard's files stay", {{"experiment", id}, {"reason", done.error().message}});
@@ -175,9 +218,10 @@ Status Collector::remove_at(const Place& place, std::vector<std::string> names, 
       std::erase(names, name);
     }
   };
-  const bool here = path_exists(place.root);
-  if (here) {
-    const storage::Done done = storage::perform({.root = place.root, .remove = names, .list = false});
+  if (!place.bucket.empty() || path_exists(place.root)) {
+    const storage::Done done = place.bucket.empty()
+                                   ? storage::perform({.root = place.root, .remove = names, .list = false})
+                                   : perform_in_bucket(place.bucket, names, false);
     take(done.removed);
     if (!done.error.empty()) why = done.error;
     if (place.shared) take(done.absent);
@@ -197,7 +241,7 @@ Status Collector::remove_at(const Place& place, std::vector<std::string> names, 
 }
 
 std::vector<AgentId> Collector::agents_for(const Place& place) const {
-  if (!hands_.connected) return {};
+  if (!hands_.connected || !place.bucket.empty()) return {};
   std::vector<AgentId> agents = hands_.connected();
   const auto writer = std::find(agents.begin(), agents.end(), place.writer);
   if (writer != agents.end()) {
@@ -217,7 +261,10 @@ Result<std::size_t> Collector::sweep() {
   std::size_t count = 0;
   for (const Place& place : places) {
     storage::Done seen;
-    if (path_exists(place.root)) {
+    if (!place.bucket.empty()) {
+      seen = perform_in_bucket(place.bucket, {}, true);
+      if (!seen.error.empty()) log::warn("a storage cannot be searched", {{"storage", place.root}, {"reason", seen.error}});
+    } else if (path_exists(place.root)) {
       seen = storage::perform({.root = place.root, .remove = {}, .list = true});
     } else {
       for (const AgentId& agent : agents_for(place)) {
@@ -226,11 +273,7 @@ Result<std::size_t> Collector::sweep() {
         if (!seen.found.empty()) break;
       }
     }
-    std::vector<db::OnDisk> found;
-    for (const storage::Found& one : seen.found)
-      found.push_back({one.name, one.owner.cluster == options_.cluster_id, one.owner.trial, one.owner.run});
-    if (found.empty()) continue;
-    TRY_ASSIGN(const auto orphans, db::orphans_among(pool_, found));
+    TRY_ASSIGN(const auto orphans, orphans_of(pool_, options_.cluster_id, seen));
     if (orphans.empty()) continue;
     std::vector<CheckpointId> gone;
     const Status done = remove_at(place, orphans, gone);

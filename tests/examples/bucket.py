@@ -1,42 +1,30 @@
 #!/usr/bin/env python3
-"""Owns a bucket for a test: answers ListObjectsV2 as S3 does, two keys a page, and runs a lister on it: bucket.py LISTER."""
-import http.server
+"""Owns a bucket for a test: bucket.py FOLDER COMMAND… serves the files of FOLDER as objects, three keys a page and to nobody
+without a signature, while COMMAND runs. BUCKET_URL in its words, and in *.yaml where it runs, becomes the bucket's address."""
+import os
+import pathlib
 import subprocess
 import sys
-import threading
-import urllib.parse
-from xml.sax.saxutils import escape
+import tempfile
 
-KEYS = ["train/", "train/a/1.jpg", "train/a/deep/2.jpg", "train/b & b/1.jpg", "train/c/1.jpg", "train/readme.txt",
-        "training/d/1.jpg"]
-
-
-class Bucket(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        url = urllib.parse.urlsplit(self.path)
-        asked = urllib.parse.parse_qs(url.query)
-        if url.path != "/images" or asked.get("list-type") != ["2"]:
-            return self.send_error(400)
-        keys = [key for key in KEYS if key.startswith(asked["prefix"][0])]
-        start = int(asked.get("continuation-token", ["+/= 0"])[0].split()[-1])
-        page = "".join(f"<Contents><Key>{escape(key)}</Key><Size>1</Size></Contents>" for key in keys[start:start + 2])
-        if start + 2 < len(keys):
-            page += f"<NextContinuationToken>+/= {start + 2}</NextContinuationToken>"
-        body = f'<?xml version="1.0"?><ListBucketResult><Name>images</Name>{page}</ListBucketResult>'.encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "storage"))
+import s3_server  # noqa: E402
 
 
 def main():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_address[1]}/images"
-    sys.exit(subprocess.run([sys.argv[1], url, "train"], timeout=60).returncode)
+    folder, command = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    with tempfile.TemporaryDirectory() as directory, s3_server.Store(directory) as store:
+        store.make_bucket("images")
+        for path in folder.rglob("*"):
+            key = path.relative_to(folder).as_posix()
+            # Folders as browsers make them: objects without content.
+            store.path("images", key + "/" * path.is_dir()).write_bytes(b"" if path.is_dir() else path.read_bytes())
+        url = store.url + "/images"
+        for config in pathlib.Path(".").glob("*.yaml"):
+            config.write_text(config.read_text().replace("BUCKET_URL", url))
+        env = {**os.environ, "AWS_ACCESS_KEY_ID": s3_server.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": s3_server.SECRET_KEY}
+        done = subprocess.run([word.replace("BUCKET_URL", url) for word in command], env=env, timeout=300)
+        sys.exit(done.returncode)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@
 namespace det::testing {
 namespace {
 
+namespace fs = std::filesystem;
+
 TEST_CASE("ShiftViT's sizes have the published numbers of parameters") {
   // Table 3 of the paper and the authors' list of models, in millions.
   const std::map<std::string, double> published{{"T/light", 20}, {"T", 29},       {"S/light", 34},
@@ -68,7 +70,7 @@ std::vector<std::pair<std::string, std::string>> small_imagenet(const std::strin
           {"embed_dim: 96 ", "embed_dim: 24 "}, {"depths: [6, 8, 18, 6]", "depths: [1, 1, 2, 1]"}, {"epochs: 300", "epochs: 2"}};
 }
 
-TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists the same to the last bit") {
+TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists and a bucket the same to the last bit") {
   Workplace place;
   const std::string data = place.path() + "/imagenet";
   write_folders(data + "/train", 3, 8);
@@ -88,11 +90,33 @@ TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists the
     REQUIRE(write_file_atomic(data + "/" + part + ".txt", list.out).has_value());
   }
   CHECK(train() == from_folders);
+
+  // The images are in a bucket now, the lists alone are here.
+  const std::string away = place.path() + "/away";
+  fs::create_directories(away);
+  for (const std::string part : {"train", "val"}) fs::rename(data + "/" + part, away + "/" + part);
+  place.add_edited("shiftvit", "distributed_imagenet.yaml", [&] {
+    auto edits = small_imagenet(data);
+    edits[0].second = "dir: " + data + "\n  bucket: BUCKET_URL ";
+    return edits;
+  }());
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/bucket.py", away, kPrograms + "/shiftvit_train",
+                                        "distributed_imagenet.yaml"});
+  INFO(run.out << run.err);
+  REQUIRE(run.code == 0);
+  CHECK(numbers_after(run.out, "validation_loss ") == from_folders.second);
+  CHECK(fs::exists(data + "/train"));
 }
 
 TEST_CASE("generate_blob_list reads a bucket's listing page by page") {
   Workplace place;
-  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/bucket.py", kPrograms + "/generate_blob_list"});
+  for (const char* path : {"train/a/1.jpg", "train/a/deep/2.jpg", "train/b & b/1.jpg", "train/c/1.jpg", "train/readme.txt",
+                           "training/d/1.jpg"}) {
+    fs::create_directories(fs::path(place.path() + "/images/" + path).parent_path());
+    REQUIRE(write_file_atomic(place.path() + "/images/" + path, "x").has_value());
+  }
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/bucket.py", place.path() + "/images",
+                                        kPrograms + "/generate_blob_list", "BUCKET_URL", "train"});
   INFO(run.err);
   REQUIRE(run.code == 0);
   CHECK(run.out == "train/a/1.jpg\t0\ntrain/a/deep/2.jpg\t0\ntrain/b & b/1.jpg\t1\ntrain/c/1.jpg\t2\n");

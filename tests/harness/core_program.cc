@@ -1,5 +1,5 @@
 // Owns a training program of the Core API for tests: what it does is its first argument, its checkpoints go to the
-// second. Prints what came of it, a line for each thing.
+// second, or where that says, if it is a configuration (.yaml). Prints what came of it, a line for each thing.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -69,7 +69,9 @@ void act(det::core::Context& core, const std::string& scenario, const std::strin
 
 int main(int argc, char** argv) {
   try {
-    det::core::Context core = det::core::init({.checkpoint_dir = argc > 2 ? argv[2] : ""});
+    const std::string storage = argc > 2 ? argv[2] : "";
+    const bool is_config = storage.ends_with(".yaml");
+    det::core::Context core = is_config ? det::core::init({.config_file = storage}) : det::core::init({.checkpoint_dir = storage});
     act(core, argc > 1 ? argv[1] : "", argc > 3 ? argv[3] : "");
     return 0;
   } catch (const std::exception& error) {

@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "checkpoint_dir.h"
+#include "tests/storage/store.h"
 
 namespace det {
 namespace {
@@ -59,6 +60,23 @@ TEST_CASE("shards of two ranks become one checkpoint, which both see") {
   CHECK(entries(directory) == std::vector<std::string>{"both", "manifest.json", "metadata.json", "own0", "own1"});
   CHECK(parse_json(read_file(directory + "/metadata.json").value()).value() ==
         Json{{"steps_completed", 5}, {"rank0", 0}, {"rank1", 1}});
+}
+
+TEST_CASE("in a bucket each rank sends its own shards, and what fails on one leaves nothing there") {
+  const test::Store store;
+  const auto place = TemporaryDirectory::create().value();
+  REQUIRE(write_file_atomic(place.path() + "/const.yaml", Json{{"checkpoint_storage", store.config()}}.dump()));
+  ::setenv("XDG_CACHE_HOME", (place.path() + "/cache").c_str(), 1);
+  const Ended ended = launch("shards", place.path() + "/const.yaml");
+  CHECK(ended.lines.contains("[rank=0] read of rank 1"));
+  CHECK(ended.lines.contains("[rank=1] read of rank 0"));
+  const auto listing = store.bucket().list("", false).value();
+  std::vector<std::string> names;
+  for (const auto& object : listing.objects) names.push_back(object.key.substr(37));
+  CHECK(names == std::vector<std::string>{"both", "manifest.json", "metadata.json", "own0", "own1"});
+  const Ended failed = launch("one-fails", place.path() + "/const.yaml");
+  CHECK(failed.lines.contains("[rank=0] code 3"));
+  CHECK(store.count() == names.size());
 }
 
 TEST_CASE("ranks that do not fit together all fail, with the same reason, and leave nothing") {

@@ -35,7 +35,7 @@ struct Info {
   std::int64_t trial_seed = 0;
   Json hparams = Json::object(), experiment_config = Json::object();
   std::string latest_checkpoint;  ///< uuid from which to go on; "" from the beginning
-  std::string checkpoint_storage;  ///< directory in which checkpoints lie, one folder a uuid
+  std::string checkpoint_storage;  ///< directory in which checkpoints lie, one folder a uuid; of a bucket: on their way
   std::string master, cluster_id, agent_id, task_id, allocation_id;  ///< "" without a cluster
   std::vector<int> slot_ids;
 };
@@ -81,7 +81,7 @@ struct StoredCheckpoint {
   std::string path, uuid;
 };
 
-/// Checkpoints: directories in the checkpoint storage that appear whole or not at all, each with a manifest of SHA-256.
+/// Checkpoints: directories in the checkpoint storage, or names below a uuid in a bucket, that appear whole or not at all, each with a manifest of SHA-256.
 /// `metadata` must hold "steps_completed", an integer >= 0. Failures throw std::runtime_error naming the file; what
 /// cannot be asked for throws std::invalid_argument or std::logic_error.
 class CheckpointContext {

@@ -9,7 +9,9 @@
 #include "base/json.h"
 #include "master/db/accounts.h"
 #include "tests/master/db/database.h"
+#include "storage/bucket_checkpoints.h"
 #include "tests/master/db/samples.h"
+#include "tests/storage/store.h"
 
 namespace det::test {
 namespace {
@@ -302,6 +304,62 @@ TEST_CASE("no name leads out of a storage") {
   CHECK(path_exists(place.path() + "/elsewhere/experiment_1"));
   CHECK(path_exists(place.path() + "/precious"));
   CHECK_FALSE(storage::perform({.root = place.path() + "/none", .remove = {name_of(1)}, .list = false}).error.empty());
+}
+
+namespace {
+
+/// The same world, whose storage is a bucket.
+struct BucketWorld : World {
+  Store store;
+  storage::Bucket bucket = store.bucket();
+
+  BucketWorld() {
+    const std::string config = store.config().dump();
+    REQUIRE(pool.query("UPDATE experiments SET config = jsonb_set(config::jsonb, '{checkpoint_storage}',"
+                       " (config->'checkpoint_storage')::jsonb || $1::jsonb)::json",
+                       config));
+  }
+  /// Without its manifest it is an upload that died.
+  void upload(int number, RunNumber run, bool whole) {
+    REQUIRE(storage::begin_upload(bucket, name_of(number), {kCluster, trial.id, run}));
+    REQUIRE(bucket.put(name_of(number) + "/weights", "12345"));
+    const Json manifest{{"owner", {{"cluster", kCluster}, {"trial", trial.id.value}, {"run", run}}}, {"files", Json::object()}};
+    if (whole) REQUIRE(storage::finish_upload(bucket, name_of(number), manifest.dump()));
+  }
+  void save_there(int number) {
+    upload(number, 2, true);
+    save(number);
+  }
+  bool in_bucket(int number) { return !bucket.list(name_of(number), false, 1).value().objects.empty(); }
+};
+
+}  // namespace
+
+TEST_CASE("in a bucket the master removes what the policy lets go, and tries again while the store is away") {
+  BucketWorld world;
+  for (const int number : {1, 2, 3}) world.save_there(number);
+  world.end();
+  world.store.order(Json::array({{{"kind", "403"}, {"count", 1}}}));
+  gc::Collector collector = world.collector();
+  CHECK_FALSE(collector.collect(ExperimentId(1)));
+  CHECK(world.state(1) == R"(PARTIALLY_DELETED marked {"a":10})");
+  REQUIRE(collector.remove({CheckpointId(name_of(1)), CheckpointId(name_of(2))}));
+  CHECK((!world.in_bucket(1) && !world.in_bucket(2) && world.in_bucket(3)));
+  CHECK(world.state(1) == "DELETED {}");
+  CHECK(world.asked.empty());
+}
+
+TEST_CASE("in a bucket uploads that died go once their run cannot finish them, and with their experiment") {
+  BucketWorld world;
+  world.save_there(1);
+  world.upload(2, 1, false);  // of the run before
+  world.upload(3, 2, false);  // of the run that may still be at it
+  gc::Collector collector = world.collector();
+  REQUIRE(collector.sweep());
+  CHECK((world.in_bucket(1) && !world.in_bucket(2) && world.in_bucket(3)));
+  world.end();
+  REQUIRE(collector.remove_all(ExperimentId(1)));
+  CHECK(world.store.count() == 0);
 }
 
 }  // namespace det::test

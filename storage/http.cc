@@ -1,0 +1,125 @@
+#include "storage/http.h"
+
+#include <curl/curl.h>
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+
+namespace det::storage {
+namespace {
+
+constexpr std::size_t kMostOfRefusal = 1 << 20;
+
+struct FreeCurl {
+  void operator()(CURL* handle) const { ::curl_easy_cleanup(handle); }
+};
+struct FreeList {
+  void operator()(curl_slist* list) const { ::curl_slist_free_all(list); }
+};
+using Headers = std::unique_ptr<curl_slist, FreeList>;
+
+struct Incoming {
+  CURL* handle;
+  const Exchange& request;
+  Answer answer = {};
+  bool refused = false, too_long = false;
+};
+
+CURL* handle_of_thread() {
+  static const bool ready = ::curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  thread_local const std::unique_ptr<CURL, FreeCurl> handle(ready ? ::curl_easy_init() : nullptr);
+  if (handle) ::curl_easy_reset(handle.get());  // connections stay
+  return handle.get();
+}
+
+std::size_t take_header(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& incoming = *static_cast<Incoming*>(user);
+  const std::string_view line(data, size * count);
+  if (line.starts_with("HTTP/")) incoming.answer.headers.clear();  // those of 100 Continue are none
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return size * count;
+  std::string name(line.substr(0, colon));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::size_t begin = line.find_first_not_of(" \t", colon + 1), end = line.find_last_not_of(" \t\r\n");
+  incoming.answer.headers[name] = begin == line.npos || begin > end ? "" : std::string(line.substr(begin, end - begin + 1));
+  return size * count;
+}
+
+std::size_t take_body(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& incoming = *static_cast<Incoming*>(user);
+  const std::string_view piece(data, size * count);
+  long status = 0;
+  ::curl_easy_getinfo(incoming.handle, CURLINFO_RESPONSE_CODE, &status);
+  if (incoming.request.sink && status / 100 == 2) {
+    incoming.refused = !incoming.request.sink(piece);
+    return incoming.refused ? 0 : piece.size();
+  }
+  const std::size_t most = status / 100 == 2 ? incoming.request.most_bytes : kMostOfRefusal;
+  incoming.too_long = incoming.answer.body.size() + piece.size() > most;
+  if (incoming.too_long) return 0;
+  incoming.answer.body += piece;
+  return piece.size();
+}
+
+void set_method(CURL* handle, const Exchange& request) {
+  if (request.method == "GET") {
+    ::curl_easy_setopt(handle, CURLOPT_HTTPGET, 1L);
+  } else if (request.method == "HEAD") {
+    ::curl_easy_setopt(handle, CURLOPT_NOBODY, 1L);
+  } else {
+    if (request.method != "DELETE" || !request.body.empty()) {
+      ::curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      ::curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
+    }
+    ::curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+}
+
+Headers headers_of(const Exchange& request) {
+  curl_slist* list = nullptr;
+  const auto add = [&](const std::string& line) { list = ::curl_slist_append(list, line.c_str()); };
+  for (const auto& [name, value] : request.headers) {
+    if (name != "host") add(name + ": " + value);  // curl's own is what the address says, and so is ours
+  }
+  add("Expect:");  // a body is sent at once
+  if (!request.headers.contains("content-type")) add("Content-Type:");
+  return Headers(list);
+}
+
+}  // namespace
+
+Result<Answer> exchange(const Exchange& request) {
+  CURL* handle = handle_of_thread();
+  if (handle == nullptr) return fail(Code::kResourceExhausted, "libcurl does not start");
+  Incoming incoming{handle, request};
+  char reason[CURL_ERROR_SIZE] = "";
+  const Headers headers = headers_of(request);
+  ::curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
+  ::curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  ::curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
+  ::curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  ::curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
+  ::curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, static_cast<long>(request.connect_timeout.count()));
+  ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
+  ::curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
+  ::curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, take_header);
+  ::curl_easy_setopt(handle, CURLOPT_HEADERDATA, &incoming);
+  ::curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
+  ::curl_easy_setopt(handle, CURLOPT_WRITEDATA, &incoming);
+  // As Amazon's own tools name it: what vouches for stores of one's own.
+  if (const char* bundle = std::getenv("AWS_CA_BUNDLE"); bundle != nullptr && *bundle != '\0')
+    ::curl_easy_setopt(handle, CURLOPT_CAINFO, bundle);
+  set_method(handle, request);
+  const CURLcode code = ::curl_easy_perform(handle);
+  if (incoming.refused) return fail(Code::kCancelled, "the download was broken off");
+  if (incoming.too_long) return fail(Code::kResourceExhausted, "the store's answer is too long");
+  if (code != CURLE_OK) return fail(Code::kUnavailable, *reason != '\0' ? reason : ::curl_easy_strerror(code));
+  long status = 0;
+  ::curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+  incoming.answer.status = static_cast<int>(status);
+  return std::move(incoming.answer);
+}
+
+}  // namespace det::storage

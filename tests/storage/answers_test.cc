@@ -1,0 +1,45 @@
+// Owns the tests of reading a store's answers, also such as no store should give.
+#include "storage/answers.h"
+
+#include <catch2/catch.hpp>
+
+namespace det::storage {
+
+TEST_CASE("a page of a listing is read with its names as they were given") {
+  const auto page = read_page(R"(<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix/><KeyCount>2</KeyCount>
+<Contents><Key>a &amp; b/&lt;1&gt;.jpg</Key><Size>12345678901</Size></Contents>
+<CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes><IsTruncated>true</IsTruncated>
+<NextContinuationToken>+/=</NextContinuationToken></ListBucketResult>)");
+  REQUIRE(page);
+  CHECK(page->objects == std::vector<Object>{{"a & b/<1>.jpg", 12345678901}});
+  CHECK(page->folders == std::vector<std::string>{"c/"});
+  CHECK(page->next == "+/=");
+}
+
+TEST_CASE("what is no answer is damage, however deep or long it is") {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "<a>";
+  for (const std::string& text :
+       {std::string(), std::string("<html>a login page</html>"), std::string("<ListBucketResult>"), std::string("{}"), deep,
+        std::string("<ListBucketResult><Contents><Key>k</Key><Size>-1</Size></Contents></ListBucketResult>"),
+        std::string("<ListBucketResult><Contents><Key>k</Key></Contents></ListBucketResult>"),
+        std::string("<!DOCTYPE a [<!ENTITY b \"c\">]><ListBucketResult></ListBucketResult>"),
+        std::string(17 << 20, ' ')}) {
+    const auto page = read_page(text);
+    REQUIRE_FALSE(page);
+    CHECK(page.error().code == Code::kDataLoss);
+  }
+  CHECK_FALSE(read_upload_id("<InitiateMultipartUploadResult></InitiateMultipartUploadResult>"));
+}
+
+TEST_CASE("errors are read from wherever they stand") {
+  CHECK(read_refusal("<Error><Code>SlowDown</Code><Message>later</Message></Error>").code == "SlowDown");
+  CHECK(read_refusal("<html></html>").code.empty());
+  const auto refusals = read_refusals("<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code></Error></DeleteResult>");
+  REQUIRE(refusals);
+  REQUIRE(refusals->size() == 1);
+  CHECK(refusals->front().key == "k");
+}
+
+}  // namespace det::storage
