@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import ssl
 import threading
 import urllib.request
 import uuid
@@ -50,7 +51,8 @@ class Trial(Alone):
             (master if "://" in master else "http://" + master) + "/api/v1" + path, method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Grpc-Metadata-x-allocation-token": "Bearer " + os.environ["DET_SESSION_TOKEN"]})
-        with urllib.request.urlopen(request, timeout=90) as answer:
+        trust = ssl.create_default_context(cafile=os.environ.get("DET_MASTER_CERT_FILE"))
+        with urllib.request.urlopen(request, timeout=90, context=trust) as answer:
             return json.loads(answer.read())
 
     def watch(self):
