@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log_history.h"
 #include "base/text.h"
 
 namespace det {
@@ -120,8 +121,24 @@ Status init_log(const LogOptions& options) {
 }
 
 void set_log_level(LogLevel level) { threshold().store(static_cast<int>(level)); }
+LogLevel log_level() { return static_cast<LogLevel>(threshold().load()); }
 
 namespace log {
+
+std::string format_text(std::string_view message, Fields fields) {
+  std::string line;
+  append_escaped(line, message);
+  for (const LogField& field : fields) {
+    line += ' ';
+    append_escaped(line, field.key);
+    line += '=';
+    const bool quote = field.value.empty() || field.value.find_first_of(" \"=\t\n") != std::string::npos;
+    if (quote) line += '"';
+    append_escaped(line, field.value);
+    if (quote) line += '"';
+  }
+  return line;
+}
 
 std::string format(const LogOptions& options, std::string_view time, LogLevel level, std::string_view message,
                    Fields fields) {
@@ -136,24 +153,16 @@ std::string format(const LogOptions& options, std::string_view time, LogLevel le
   name.resize(5, ' ');
   std::string line = std::string(time) + ' ' + name + ' ';
   if (!options.program.empty()) line += options.program + ": ";
-  append_escaped(line, message);
-  for (const LogField& field : fields) {
-    line += ' ';
-    append_escaped(line, field.key);
-    line += '=';
-    const bool quote = field.value.empty() || field.value.find_first_of(" \"=\t\n") != std::string::npos;
-    if (quote) line += '"';
-    append_escaped(line, field.value);
-    if (quote) line += '"';
-  }
-  return line;
+  return line + format_text(message, fields);
 }
 
 void write(LogLevel level, std::string_view message, Fields fields) {
   if (static_cast<int>(level) < threshold().load(std::memory_order_relaxed)) return;
   const Target& current = *target().load();
-  const std::string line = format(current.options, to_rfc3339(wall_now()), level, message, fields);
+  const WallTime now = wall_now();
+  const std::string line = format(current.options, to_rfc3339(now), level, message, fields);
   current.logger->log(spdlog::level::info, spdlog::string_view_t(line));
+  remember(now, level, message, fields);
 }
 
 }  // namespace log

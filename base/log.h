@@ -29,6 +29,7 @@ struct LogOptions {
 Status init_log(const LogOptions& options);
 /// May be called at any time from any thread.
 void set_log_level(LogLevel level);
+LogLevel log_level();
 
 /// One fact beside the message: {"trial", 12}, {"agent", name}, {"seconds", 0.5}.
 struct LogField {
@@ -68,6 +69,8 @@ inline void error(std::string_view message, Fields fields = {}) { write(LogLevel
 /// The line `write` would print, without the line end; pure.
 std::string format(const LogOptions& options, std::string_view time, LogLevel level, std::string_view message,
                    Fields fields);
+/// What stands behind time, level and program in a line of text: `agent connected agent=a1 slots=8`.
+std::string format_text(std::string_view message, Fields fields);
 
 }  // namespace log
 }  // namespace det

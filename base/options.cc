@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files.h"
@@ -328,6 +329,31 @@ std::string sample_config(const OptionTable& table) {
     text += indent + (empty ? "# " : "") + leaf + ":" + (empty ? "" : " " + key.default_value) + "\n";
   }
   return text;
+}
+
+Json settings_json(const OptionTable& table, const Options& options) {
+  Json all = Json::object();
+  for (const OptionKey& key : table.keys) {
+    Json value;
+    switch (key.kind) {
+      case OptionKey::Kind::kTree:
+        if (const YamlNode* tree = options.tree(key.name)) value = to_json(*tree);
+        break;
+      case OptionKey::Kind::kInt:
+        value = options.integer(key.name);
+        break;
+      case OptionKey::Kind::kBool:
+        value = options.boolean(key.name);
+        break;
+      case OptionKey::Kind::kString:
+      case OptionKey::Kind::kBytes:
+      case OptionKey::Kind::kDuration:
+        value = key.secret && !options.written(key.name).empty() ? "****" : options.written(key.name);
+        break;
+    }
+    (void)set_path(all, key.name, std::move(value));
+  }
+  return all;
 }
 
 std::vector<std::string> process_environment() {

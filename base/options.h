@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "base/yaml.h"
 
@@ -60,6 +61,8 @@ class Options {
   bool boolean(std::string_view name) const;
   std::int64_t bytes(std::string_view name) const;
   Duration duration(std::string_view name) const;
+  /// The text that any of them was read from.
+  const std::string& written(std::string_view name) const { return values_.find(name)->second.text; }
   /// Null when the file does not set it.
   const YamlNode* tree(std::string_view name) const;
   /// True when a layer above the default set it.
@@ -82,6 +85,9 @@ class Options {
 std::string help_text(const OptionTable& table);
 /// A YAML file with every key at its default and its doc as comment.
 std::string sample_config(const OptionTable& table);
+/// Every setting as the file would have it, with those in force; what is secret is "****" when it is set. Trees are as
+/// they were written, with whatever secrets are in them.
+Json settings_json(const OptionTable& table, const Options& options);
 /// This process's environment as "NAME=value" lines.
 std::vector<std::string> process_environment();
 

@@ -1,13 +1,16 @@
-// Owns the one way threads of a daemon hand work to each other: a bounded queue. The only mutex of the
-// daemons' own code lives here.
+// Owns the ways threads of a daemon hand things to each other: a bounded queue, and the newest of a series that anybody
+// may look back at. The only mutexes of the daemons' own code live here.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace det {
@@ -95,6 +98,41 @@ class Queue {
   std::condition_variable ready_, room_;
   std::deque<T> items_;
   bool closed_ = false;
+};
+
+/// The newest items of many producers, for any number of readers: what is old makes room. The n-th item ever added has
+/// the number n.
+template <typename T>
+class Newest {
+ public:
+  explicit Newest(std::size_t capacity) : capacity_(capacity) {}
+
+  void add(T item) {
+    std::lock_guard lock(mutex_);
+    if (items_.size() == capacity_) items_.pop_front();
+    items_.push_back(std::move(item));
+    ++last_;
+  }
+  /// Of the newest; 0 before the first.
+  std::uint64_t last() const {
+    std::lock_guard lock(mutex_);
+    return last_;
+  }
+  /// Those behind `number` that are still there, at most `most`, oldest first; and the number of the first of them.
+  std::pair<std::uint64_t, std::vector<T>> after(std::uint64_t number, std::size_t most) const {
+    std::lock_guard lock(mutex_);
+    const std::uint64_t gone = last_ - items_.size();
+    const std::uint64_t skipped = std::min(std::max(number, gone), last_);
+    const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(skipped - gone);
+    const std::size_t count = std::min<std::size_t>(most, last_ - skipped);
+    return {skipped + 1, std::vector<T>(begin, begin + static_cast<std::ptrdiff_t>(count))};
+  }
+
+ private:
+  const std::size_t capacity_;
+  mutable std::mutex mutex_;
+  std::deque<T> items_;
+  std::uint64_t last_ = 0;
 };
 
 }  // namespace det

@@ -41,7 +41,7 @@ struct RunFlags {
 /// "/host:/container" as a bind mount.
 Result<Json> mount_of(const std::string& volume) {
   const std::size_t colon = volume.find(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == volume.size())
+  if (colon == std::string::npos || colon == 0 || colon + 1 == volume.size() || colon != volume.rfind(':'))
     return fail(Code::kInvalidArgument, "--volume: HOST_PATH:CONTAINER_PATH was expected, not " + volume);
   return Json{{"host_path", volume.substr(0, colon)}, {"container_path", volume.substr(colon + 1)}};
 }

@@ -1,8 +1,9 @@
-// Owns `det config-policies`: what the admin fixes in new experiments, and how far users may go.
+// Owns `det config-policies`: what the admin fixes in new experiments and tasks, and how far users may go.
 #include <functional>
 #include <iostream>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "cli/accounts.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -14,14 +15,20 @@ namespace {
 
 using Stub = v1::ConfigPolicyService::Stub;
 
-/// Whose policies a command is about. Upstream's other workload, tasks, the master refuses with the reason.
+/// Whose policies a command is about.
 struct Whose {
   std::string workload, workspace;
 
   void declare(CLI::App& app) {
-    app.add_option("WORKLOAD", workload, "What they are for: experiment.")->required();
+    app.add_option("WORKLOAD", workload, "What they are for: experiment, or tasks (commands).")
+        ->required()
+        ->check(CLI::IsMember({"experiment", "tasks"}, CLI::ignore_case));
     app.add_option("-w,--workspace", workspace, "Of this workspace; else of the whole cluster.");
   }
+  bool of_tasks() const { return to_lower(workload) == "tasks"; }
+  /// As the API calls it.
+  const char* type() const { return of_tasks() ? "NTSC" : "EXPERIMENT"; }
+
   /// The call's answer: `global` of the cluster, `local` of the workspace. `more` is filled in by the caller.
   template <typename Global, typename Local, typename Response>
   Result<Response> ask(Client& client, grpc::Status (Stub::*global)(grpc::ClientContext*, const Global&, Response*),
@@ -29,14 +36,14 @@ struct Whose {
                        const std::function<void(Global*, Local*)>& more = [](Global*, Local*) {}) const {
     if (workspace.empty()) {
       Global request;
-      request.set_workload_type(workload);
+      request.set_workload_type(type());
       more(&request, nullptr);
       return client.call(global, request);
     }
     TRY_ASSIGN(const v1::Workspace found, find_workspace(client, workspace));
     Local request;
     request.set_workspace_id(found.id());
-    request.set_workload_type(workload);
+    request.set_workload_type(type());
     more(nullptr, &request);
     return client.call(local, request);
   }
@@ -70,7 +77,8 @@ Action declare_set(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     auto text = read_file(*file, 64 << 20);
     if (!text) return fail(Code::kInvalidArgument, text.error().message);
-    TRY(expconf::read_policies(*text, *file));
+    TRY(expconf::read_policies(*text, *file,
+                               whose->of_tasks() ? expconf::Workload::kTask : expconf::Workload::kExperiment));
     TRY_ASSIGN(Client * client, session.client());
     const auto fill = [&](auto* request) {
       request->set_config_policies(*text);
@@ -80,7 +88,7 @@ Action declare_set(CLI::App& app) {
                whose->ask(*client, &Stub::PutGlobalConfigPolicies, &Stub::PutWorkspaceConfigPolicies,
                           {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
     for (const std::string& warning : response.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
-    std::cout << "Set the config policies for new experiments\n";
+    std::cout << "Set the config policies for new " << (whose->of_tasks() ? "tasks" : "experiments") << "\n";
     return 0;
   };
 }
@@ -100,7 +108,7 @@ Action declare_delete(CLI::App& app) {
 
 Command config_policies_command() {
   return {{"config-policies", "cp"},
-          "Fix and limit what new experiments may say.",
+          "Fix and limit what new experiments and tasks may say.",
           {},
           {{{"describe"}, "Show the policies.", declare_describe},
            {{"set"}, "Set the policies, in place of those there are.", declare_set},

@@ -1,43 +1,40 @@
 #include "cli/event_stream.h"
 
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <charconv>
-#include <memory>
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/trust.h"
+#include "wire/channel.h"
 
 namespace det::cli {
 namespace {
 
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using ErrorCode = boost::system::error_code;
+using PlainStream = tcp::socket;
+using TlsStream = asio::ssl::stream<tcp::socket>;
+
+constexpr Duration kAnswer = std::chrono::seconds(10);  // each of: connecting, the handshake, the answer's head
+constexpr std::size_t kMostEvent = 1 << 20;             // of text without an end of an event
 constexpr std::size_t kMostHead = 64 << 10;
 
-int milliseconds(Duration duration) {
-  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
-}
-
-Result<UniqueFd> connect_to(const Address& address) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0)
-    return fail(Code::kUnavailable, address.host + " has no address");
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(found, &::freeaddrinfo);
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    UniqueFd socket(::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol));
-    if (socket && ::connect(socket.get(), each->ai_addr, each->ai_addrlen) == 0) return socket;
-  }
-  return fail_errno("connect to " + address.url());
-}
-
 /// One event of lines such as "event: trial".
-ChangeEvent read_event(std::string_view text) {
+ChangeEvent read_event(std::string_view text, std::string& last_id) {
   ChangeEvent event;
   for (const std::string& line : split(text, '\n')) {
+    if (line.starts_with("id:")) last_id = trim(line.substr(3));
     if (line.starts_with("event:")) event.kind = trim(line.substr(6));
     if (!line.starts_with("data:")) continue;
     const auto data = parse_json(line.substr(5));
@@ -47,88 +44,180 @@ ChangeEvent read_event(std::string_view text) {
   return event;
 }
 
+/// Whom to believe, as OpenSSL takes it.
+Result<asio::ssl::context> tls_context(const MasterTrust& trust) {
+  asio::ssl::context context(asio::ssl::context::tls_client);
+  ErrorCode error;
+  ::SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
+  if (trust.cert_file == "noverify") return context;
+  context.set_verify_mode(asio::ssl::verify_peer, error);
+  if (trust.cert_file.empty()) {
+    context.set_default_verify_paths(error);
+  } else {
+    context.load_verify_file(trust.cert_file, error);
+    // What the user trusts is trusted, whoever signed it in turn.
+    ::X509_STORE_set_flags(::SSL_CTX_get_cert_store(context.native_handle()), X509_V_FLAG_PARTIAL_CHAIN);
+  }
+  if (error) return fail(Code::kUnavailable, "the trusted certificates cannot be read: " + error.message());
+  return context;
+}
+
+tcp::socket& socket_of(PlainStream& stream) { return stream; }
+tcp::socket& socket_of(TlsStream& stream) { return stream.next_layer(); }
+
 }  // namespace
 
-Status EventParser::read_head() {
-  const std::size_t end = raw_.find("\r\n\r\n");
-  if (end == std::string::npos) {
-    if (raw_.size() > kMostHead) return fail(Code::kUnavailable, "the answer is not of a master");
-    return {};
-  }
-  const std::string head = to_lower(raw_.substr(0, end + 2));
-  if (!head.starts_with("http/1.1 200"))
-    return fail(Code::kUnavailable, "the master's events: " + raw_.substr(0, raw_.find('\r')));
-  if (head.find("\r\ncontent-type: text/event-stream") == std::string::npos)
-    return fail(Code::kUnavailable, "the answer is no stream of events");
-  chunked_ = head.find("\r\ntransfer-encoding: chunked\r\n") != std::string::npos;
-  raw_.erase(0, end + 4);
-  in_body_ = true;
-  return {};
-}
-
-void EventParser::read_chunks() {
-  while (!raw_.empty()) {
-    if (chunk_left_ > 0) {
-      const std::size_t taken = std::min(chunk_left_, raw_.size());
-      body_.append(raw_, 0, taken);
-      raw_.erase(0, taken);
-      chunk_left_ -= taken;
-      continue;
-    }
-    const std::size_t begin = raw_.starts_with("\r\n") ? 2 : 0, end = raw_.find("\r\n", begin);
-    if (end == std::string::npos) return;
-    std::size_t size = 0;
-    std::from_chars(raw_.data() + begin, raw_.data() + end, size, 16);
-    raw_.erase(0, end + 2);
-    chunk_left_ = size;
-  }
-}
-
-std::vector<ChangeEvent> EventParser::read_events() {
+std::vector<ChangeEvent> EventParser::take(std::string_view text) {
+  text_ += text;
   std::vector<ChangeEvent> events;
-  for (std::size_t end = body_.find("\n\n"); end != std::string::npos; end = body_.find("\n\n")) {
-    ChangeEvent event = read_event(std::string_view(body_).substr(0, end));
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text_.find("\n\n", begin)) != std::string::npos; begin = end + 2) {
+    ChangeEvent event = read_event(std::string_view(text_).substr(begin, end - begin), last_id_);
     if (!event.kind.empty()) events.push_back(std::move(event));
-    body_.erase(0, end + 2);
   }
+  text_.erase(0, begin);
+  if (text_.size() > kMostEvent) text_.clear();
   return events;
 }
 
-Result<std::vector<ChangeEvent>> EventParser::take(std::string_view bytes) {
-  raw_ += bytes;
-  if (!in_body_) TRY(read_head());
-  if (!in_body_) return std::vector<ChangeEvent>();
-  if (chunked_) {
-    read_chunks();
-  } else {
-    body_ += std::exchange(raw_, {});
-  }
-  return read_events();
-}
+class EventStream::Connection {
+ public:
+  virtual ~Connection() = default;
+  /// Some of the body; "" when none came in time.
+  virtual Result<std::string> read(Duration timeout) = 0;
+};
 
-Result<EventStream> EventStream::open(const Client& client) {
+/// One thread, its own event loop: whatever takes too long is left behind with the loop.
+template <typename Stream>
+class EventStream::Http final : public Connection {
+ public:
+  /// `context`: of TLS; none for plain HTTP.
+  Http(const Address& address, std::optional<asio::ssl::context> context)
+      : where_(address.url()), context_(std::move(context)), stream_(make()) {
+    parser_.body_limit(std::numeric_limits<std::uint64_t>::max());  // it has no end
+    parser_.header_limit(kMostHead);
+  }
+
+  Status connect(const Address& address) {
+    tcp::resolver resolver(io_);
+    ErrorCode error;
+    const auto found = resolver.resolve(address.host, std::to_string(address.port), error);
+    if (error) return fail(Code::kUnavailable, address.host + " has no address");
+    return finish("connect", [&](auto done) { asio::async_connect(socket_of(stream_), found, done); });
+  }
+
+  /// Proves who is there before anything is said.
+  Status shake_hands(const std::string& name, bool verify) {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      ErrorCode numeric;
+      asio::ip::make_address(name, numeric);
+      if (numeric) SSL_set_tlsext_host_name(stream_.native_handle(), name.c_str());
+      if (verify) stream_.set_verify_callback(asio::ssl::host_name_verification(name));
+      return finish("TLS", [&](auto done) { stream_.async_handshake(asio::ssl::stream_base::client, done); });
+    }
+    return {};
+  }
+
+  Status ask(const http::request<http::empty_body>& request) {
+    TRY(finish("ask", [&](auto done) { http::async_write(stream_, request, done); }));
+    TRY(finish("answer", [&](auto done) { http::async_read_header(stream_, buffer_, parser_, done); }));
+    const auto& answer = parser_.get();
+    if (answer.result() != http::status::ok) {
+      return fail(Code::kUnavailable, "the master's events: " + std::to_string(answer.result_int()) + " " +
+                                          std::string(answer.reason()));
+    }
+    if (!to_lower(std::string(answer[http::field::content_type])).starts_with("text/event-stream"))
+      return fail(Code::kUnavailable, "the answer is no stream of events");
+    return {};
+  }
+
+  Result<std::string> read(Duration timeout) override {
+    if (!std::exchange(reading_, true)) {
+      parser_.get().body().data = piece_.data();
+      parser_.get().body().size = piece_.size();
+      http::async_read_some(stream_, buffer_, parser_, [this](ErrorCode error, std::size_t) {
+        reading_ = false;
+        error_ = error == http::error::need_buffer ? ErrorCode() : error;
+      });
+    }
+    io_.restart();
+    io_.run_for(timeout);
+    if (reading_) return std::string();
+    const std::size_t size = piece_.size() - parser_.get().body().size;
+    if (error_ || parser_.is_done()) return fail(Code::kUnavailable, "the master has ended the stream of events");
+    return std::string(piece_.data(), size);
+  }
+
+ private:
+  Stream make() {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      return Stream(io_, *context_);
+    } else {
+      return Stream(io_);
+    }
+  }
+
+  /// Runs what `start` begins to its end. After a failure nothing else may be begun.
+  template <typename Start>
+  Status finish(const char* what, const Start& start) {
+    bool done = false;
+    start([this, &done](ErrorCode error, const auto&...) {
+      done = true;
+      error_ = error;
+    });
+    io_.restart();
+    io_.run_for(kAnswer);
+    if (!done) {
+      socket_of(stream_).close(error_);
+      io_.run();
+      return fail(Code::kUnavailable, where_ + ": " + what + ": no answer in time");
+    }
+    if (error_) return fail(Code::kUnavailable, where_ + ": " + what + ": " + error_.message());
+    return {};
+  }
+
+  const std::string where_;
+  asio::io_context io_;
+  std::optional<asio::ssl::context> context_;
+  Stream stream_;
+  boost::beast::flat_buffer buffer_;
+  http::response_parser<http::buffer_body> parser_;
+  std::array<char, 16 << 10> piece_;
+  ErrorCode error_;
+  bool reading_ = false;
+};
+
+EventStream::EventStream(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+EventStream::EventStream(EventStream&&) noexcept = default;
+EventStream& EventStream::operator=(EventStream&&) noexcept = default;
+EventStream::~EventStream() = default;
+
+Result<EventStream> EventStream::open(const Client& client, const std::string& after) {
   const Address& address = client.address();
-  if (address.tls) return fail(Code::kUnimplemented, "events are followed over plain HTTP only");
-  TRY_ASSIGN(UniqueFd socket, connect_to(address));
-  TRY(write_all(socket.get(), "GET /api/v1/events HTTP/1.1\r\nHost: " + address.target() +
-                                  "\r\nAuthorization: Bearer " + client.token() +
-                                  "\r\nAccept: text/event-stream\r\n\r\n"));
-  return EventStream(std::move(socket));
+  http::request<http::empty_body> request(http::verb::get, "/api/v1/events", 11);
+  request.set(http::field::host, address.target());
+  request.set(http::field::authorization, "Bearer " + client.token());
+  request.set(http::field::accept, "text/event-stream");
+  if (!after.empty()) request.set("Last-Event-ID", after);
+
+  const auto begin = [&](auto http, const MasterTrust& trust) -> Result<EventStream> {
+    TRY(http->connect(address));
+    TRY(http->shake_hands(trust.cert_name.empty() ? address.host : trust.cert_name, trust.cert_file != "noverify"));
+    TRY(http->ask(request));
+    return EventStream(std::move(http));
+  };
+  if (!address.tls) return begin(std::make_unique<Http<PlainStream>>(address, std::nullopt), {});
+  const MasterTrust trust = known_trust(address);
+  TRY_ASSIGN(auto context, tls_context(trust));
+  return begin(std::make_unique<Http<TlsStream>>(address, std::move(context)), trust);
 }
 
 Result<std::vector<ChangeEvent>> EventStream::wait(Duration timeout) {
   const MonoTime end = mono_now() + timeout;
   for (Duration left = timeout;; left = std::max(Duration(0), end - mono_now())) {
-    pollfd ready{socket_.get(), POLLIN, 0};
-    const int count = ::poll(&ready, 1, milliseconds(left));
-    if (count < 0 && errno != EINTR) return fail_errno("events");
-    if (count == 0) return std::vector<ChangeEvent>();
-    if (count < 0) continue;
-    char buffer[16 << 10];
-    const ssize_t size = ::recv(socket_.get(), buffer, sizeof buffer, 0);
-    if (size <= 0) return fail(Code::kUnavailable, "the master has ended the stream of events");
-    TRY_ASSIGN(auto events, parser_.take({buffer, static_cast<std::size_t>(size)}));
-    if (!events.empty()) return events;
+    TRY_ASSIGN(const std::string text, connection_->read(left));
+    auto events = parser_.take(text);
+    if (!events.empty() || (text.empty() && mono_now() >= end)) return events;
   }
 }
 

@@ -135,9 +135,15 @@ class Waiter {
       return open();
     }
     const MonoTime end = mono_now() + kAtLeast;
+    bool resumed = false;
     while (mono_now() < end) {
       const auto events = stream_->wait(end - mono_now());
-      if (!events) return open();
+      if (!events) {
+        open();
+        // What was missed is told first; a stream that breaks again at once is not worth waiting for.
+        if (!stream_ || std::exchange(resumed, true)) return;
+        continue;
+      }
       const bool ours = std::any_of(events->begin(), events->end(), [&](const ChangeEvent& event) {
         return event.experiment == experiment_ || event.kind == "reset";
       });
@@ -147,8 +153,9 @@ class Waiter {
 
  private:
   void open() {
+    if (stream_) last_id_ = stream_->last_id().empty() ? last_id_ : stream_->last_id();
     stream_.reset();
-    auto opened = EventStream::open(client_);
+    auto opened = EventStream::open(client_, last_id_);
     if (opened) stream_.emplace(std::move(*opened));
   }
 
@@ -162,6 +169,7 @@ class Waiter {
 
   const Client& client_;
   const int experiment_;
+  std::string last_id_;
   std::optional<EventStream> stream_;
 };
 

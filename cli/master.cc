@@ -6,6 +6,7 @@
 #include "cli/not_offered.h"
 #include "cli/print.h"
 #include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/master.grpc.pb.h"
 
 namespace det::cli {
 namespace {
@@ -28,7 +29,73 @@ Action declare_info(CLI::App& app) {
   };
 }
 
-constexpr const char* kFiles = "the master's configuration and log are files on its machine";
+Action declare_config_show(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
+  app.add_flag_callback("--yaml", [] {}, "Print as YAML, which is what happens anyway.")->excludes(as_json);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const auto response,
+               client->call(&v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest()));
+    TRY_ASSIGN(const Json value, to_json(response.config()));
+    if (*json) {
+      print_json(value);
+    } else {
+      std::cout << to_yaml(value);
+    }
+    return 0;
+  };
+}
+
+Action declare_config_set(CLI::App& app) {
+  auto level = std::make_shared<std::string>();
+  app.add_option("--log.level", *level, "trace, debug, info, warn or error; until the master ends.")->required();
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    v1::PatchMasterConfigRequest request;
+    request.mutable_config()->mutable_log()->set_level(*level);
+    request.mutable_field_mask()->add_paths("log");
+    TRY(client->call(&v1::MasterService::Stub::PatchMasterConfig, request));
+    std::cout << "The master logs from level " << *level << " up, until it ends.\n";
+    return 0;
+  };
+}
+
+struct LogFlags {
+  bool follow = false, json = false;
+  int tail = 0;
+};
+
+Status print_log(Client& client, const LogFlags& flags) {
+  v1::MasterLogsRequest request;
+  request.set_offset(-flags.tail);
+  request.set_follow(flags.follow);
+  return client.stream(&v1::MasterService::Stub::MasterLogs, request, [&](const v1::MasterLogsResponse& response) {
+    const auto& entry = response.log_entry();
+    if (flags.json) {
+      const auto value = to_json(entry);
+      if (value) std::cout << dump_json(*value) << '\n';
+    } else {
+      std::string level = v1::LogLevel_Name(entry.level());
+      level.erase(0, std::string_view("LOG_LEVEL_").size());
+      std::cout << time_text(entry.timestamp(), true) << " [" << level << "]: " << printable(entry.message()) << '\n';
+    }
+    if (flags.follow) std::cout.flush();
+    return true;
+  });
+}
+
+Action declare_logs(CLI::App& app) {
+  auto flags = std::make_shared<LogFlags>();
+  app.add_flag("-f,--follow", flags->follow, "Go on until the master ends.");
+  app.add_option("--tail", flags->tail, "Only the last N lines.")->check(kPositive);
+  app.add_flag("--json", flags->json, "One JSON object a line.");
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY(print_log(*client, *flags));
+    return 0;
+  };
+}
 
 }  // namespace
 
@@ -40,8 +107,9 @@ Command master_command() {
            {{"config"},
             "The master's settings.",
             {},
-            {not_offered({"show"}, kFiles), not_offered({"set"}, kFiles)}},
-           not_offered({"logs"}, kFiles),
+            {{{"show"}, "Show the master's settings, without secrets; for administrators.", declare_config_show},
+             {{"set"}, "Change what can be changed while the master runs: how much it logs.", declare_config_set}}},
+           {{"logs"}, "Show the newest lines of the master's log; for administrators.", declare_logs},
            not_offered({"cluster-message"}, "there is no message of the day")}};
 }
 

@@ -2,6 +2,7 @@
 #include "first_start.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -48,8 +49,9 @@ Status create_admin(db::Pool& pool, const MasterConfig& config) {
   if (!made) return {};
   log::info("first start: made the user admin", {{"password_file", file}});
   if (own) {
-    std::fprintf(stderr, "First start: log in as \"%s\" with the password %s (kept in %s)\n", kName,
-                 password.c_str(), file.c_str());
+    // What a service says on its standard error is kept in a journal that others read.
+    const std::string shown = ::isatty(STDERR_FILENO) ? password + " (kept in " + file + ")" : "that is in " + file;
+    std::fprintf(stderr, "First start: log in as \"%s\" with the password %s\n", kName, shown.c_str());
   }
   return {};
 }

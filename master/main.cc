@@ -13,12 +13,14 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/log_history.h"
 #include "base/options.h"
 #include "base/queue.h"
 #include "base/secret.h"
 #include "certificates.h"
 #include "first_start.h"
 #include "master/api/authorize.h"
+#include "master/api/secrets.h"
 #include "master/api/server.h"
 #include "master/config/options.h"
 #include "master/db/accounts.h"
@@ -37,6 +39,7 @@ constexpr auto kStopGrace = std::chrono::seconds(3);
 constexpr auto kStopLimit = std::chrono::seconds(10);
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr int kTicksPerSecond = 4;
+constexpr std::size_t kLogLines = 5000;  // that can be read while the master runs
 
 /// Why the master ends: a signal (no error) or a failure.
 struct End {
@@ -132,6 +135,8 @@ Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) 
 
 Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) {
   TRY_ASSIGN(const db::Cluster cluster, db::load_cluster(pool));
+  Json shown = config.shown;
+  api::mask_master_config(shown);
   return api::Settings{.version = DET_VERSION,
                        .cluster_id = cluster.id,
                        .cluster_name = config.cluster_name,
@@ -140,6 +145,7 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .checkpoint_storage = config.checkpoint_storage,
                        .task_container_defaults = config.task_container_defaults,
                        .launch_error = config.launch_error,
+                       .shown_config = std::move(shown),
                        .allowed_host_paths = config.allowed_host_paths,
                        .default_pool = config.default_pool,
                        .heartbeat = config.heartbeat,
@@ -334,6 +340,7 @@ int run(int argc, char** argv) {
   Signals signals;
   Status status;
   if (::sodium_init() < 0) status = fail(Code::kInternal, "libsodium does not start");
+  log::keep_history(kLogLines);
   if (status) status = init_log(config->log);
   if (status) {
     for (const Problem& warning : config->warnings) log::warn(warning.message, {{"key", warning.path}});

@@ -38,7 +38,8 @@ struct TrialInfo {
   std::shared_ptr<const storage::Bucket> bucket;  ///< where checkpoints lie, if not in a directory
   std::string model_dir;          ///< "" for none
   bool on_cluster = false;
-  std::string master, cluster_id, agent_id, task_id, allocation_id;  ///< "" without a cluster
+  std::string master;  ///< host:port, or https://host:port; "" without a cluster
+  std::string cluster_id, agent_id, task_id, allocation_id;  ///< likewise
   std::vector<int> slot_ids;
 };
 
@@ -99,7 +100,7 @@ struct DetachedRequest {
   std::string request_id;
 };
 struct DetachedTrial {
-  std::string master;  ///< host:port
+  std::string master;  ///< host:port, or https://host:port
   std::int64_t experiment_id = 0, trial_id = 0;
   std::string experiment_config;  ///< JSON, resolved
   std::string error;              ///< when there is none

@@ -112,10 +112,10 @@ std::string cluster_library() {
 
 }  // namespace
 
-/// gRPC takes host and port; agents give an address of the web.
-static std::string without_scheme(const std::string& master) {
-  const std::size_t scheme = master.find("://");
-  return scheme == std::string::npos ? master : master.substr(scheme + 3);
+/// Agents give an address of the web; without TLS it is host and port alone.
+static std::string shown_master(const std::string& address) {
+  constexpr std::string_view kPlain = "http://";
+  return address.starts_with(kPlain) ? address.substr(kPlain.size()) : address;
 }
 
 bool on_cluster() { return !variable("DET_MASTER").empty() && !variable("DET_ALLOCATION_ID").empty(); }
@@ -131,7 +131,7 @@ Result<TrialInfo> cluster_trial_info() {
   TRY_ASSIGN(info.experiment_config, object("DET_EXPERIMENT_CONFIG"));
   TRY_ASSIGN(info.hparams, object("DET_HPARAMS"));
   info.latest_checkpoint = variable("DET_LATEST_CHECKPOINT");
-  info.master = without_scheme(variable("DET_MASTER"));
+  info.master = shown_master(variable("DET_MASTER"));
   info.cluster_id = variable("DET_CLUSTER_ID");
   info.agent_id = variable("DET_AGENT_ID");
   info.task_id = variable("DET_TASK_ID");

@@ -22,6 +22,7 @@
 #include "det/v1/job.pb.h"
 #include "det/v1/join.pb.h"
 #include "det/v1/log.pb.h"
+#include "det/v1/master.pb.h"
 #include "det/v1/model.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
@@ -83,6 +84,9 @@ constexpr Entry kTable[] = {
     {"/det.v1.RoleService/AssignRoles", user(A::kManage, T::kInside)},
     {"/det.v1.RoleService/RemoveAssignments", user(A::kManage, T::kInside)},
     {"/det.v1.AuditService/GetAuditLog", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.MasterService/GetMasterConfig", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.MasterService/PatchMasterConfig", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.MasterService/MasterLogs", user(A::kAdminister, T::kCluster)},
     {"/det.v1.WorkspaceService/GetWorkspaces", user(A::kView, T::kListed)},
     {"/det.v1.WorkspaceService/GetWorkspace", user(A::kView, T::kWorkspace, "id")},
     {"/det.v1.WorkspaceService/PostWorkspace", user(A::kEdit, T::kInside)},
@@ -402,6 +406,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetAccessTokensRequest::descriptor()->file()->service(0),
       v1::ListRolesRequest::descriptor()->file()->service(0),
       v1::GetAuditLogRequest::descriptor()->file()->service(0),
+      v1::GetMasterConfigRequest::descriptor()->file()->service(0),
       v1::GetWorkspacesRequest::descriptor()->file()->service(0),
       v1::GetProjectRequest::descriptor()->file()->service(0),
       v1::GetMasterRequest::descriptor()->file()->service(0),

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/db/queries_allocation.h"
 #include "master/db/queries_model.h"
 
 namespace det::api {
@@ -311,6 +312,19 @@ grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
   return new ContextSender(context_, peer_of(*call), request->digest());
 }
 
+namespace {
+
+/// An agent of another machine speaks for its own processes alone. (One without a certificate is whoever it says.)
+Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Pool& pool) {
+  if (!caller.agent) return {};
+  TRY_ASSIGN(const bool held, db::held_by(pool, allocation, *caller.agent));
+  if (held) return {};
+  return fail(Code::kNotFound,
+              "allocation " + make_utf8(allocation.value) + " was never on the agent " + caller.agent->value);
+}
+
+}  // namespace
+
 grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
                                                  const v1::ShipLogsRequest* request,
                                                  v1::ShipLogsResponse* response) {
@@ -326,6 +340,8 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
           return reactor->Finish(to_grpc(Error{
               Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
         }
+        if (auto its = may_log(*caller, AllocationId(request->allocation_id()), context_.pool); !its)
+          return reactor->Finish(to_grpc(its.error()));
         db::LogBatch batch{.allocation = AllocationId(request->allocation_id()),
                            .agent = AgentId(make_utf8(request->agent_id())),
                            .first_line = request->first_line()};

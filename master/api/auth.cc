@@ -94,6 +94,10 @@ grpc::ServerUnaryReactor* AuthService::VisibleExperiments(grpc::CallbackServerCo
     TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kExperiment, ids, context_.pool));
     for (int i = 0; i < request->ids_size(); ++i)
       if (seen[static_cast<std::size_t>(i)]) response->add_ids(request->ids(i));
+    const std::vector<std::string> tasks(request->task_ids().begin(), request->task_ids().end());
+    TRY_ASSIGN(const auto seen_tasks, may_see(caller, db::Placed::kTask, tasks, context_.pool));
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      if (seen_tasks[i]) response->add_task_ids(tasks[i]);
     return {};
   };
   return unary(context_, call, request, "/det.v1.AuthService/VisibleExperiments", body);

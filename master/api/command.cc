@@ -10,6 +10,8 @@
 #include "master/api/create.h"
 #include "master/api/explanation.h"
 #include "master/api/facts.h"
+#include "master/api/job.h"
+#include "master/api/policy.h"
 #include "master/api/secrets.h"
 #include "master/db/queries_model.h"
 #include "master/db/queries_workspace.h"
@@ -62,13 +64,14 @@ bool is_uuid(const std::string& text) {
 }
 
 Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller& caller,
-                                            const v1::LaunchCommandRequest& request) {
+                                            const v1::LaunchCommandRequest& request, std::int64_t workspace) {
   const std::string file = request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
   expconf::Defaults defaults;
   defaults.task_container_defaults = context.settings.task_container_defaults;
   if (!request.template_name().empty()) {
     TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_name()));
   }
+  TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kTask, workspace));
   TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller));
   const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
   return expconf::parse_command(text, file, defaults, &facts);
@@ -123,7 +126,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   TRY_ASSIGN(const bool known, launched_already(context, caller, id));
   if (!known) {
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
-    TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request));
+    TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
     TRY_ASSIGN(const ContextArchive files, context_of(request.files(), std::move(archive)));
     for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
     if (request.validate_only()) {
@@ -225,8 +228,9 @@ grpc::ServerUnaryReactor* CommandService::SetCommandPriority(grpc::CallbackServe
   auto body = [this, request, response](const Caller&) -> Status {
     const TaskId task(request->command_id());
     TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
-    auto done = context_.loop.ask(
-        core::UpdateJob{.experiment = core::as_job(row.command.id), .priority = request->priority()});
+    const core::UpdateJob update{.experiment = core::as_job(row.command.id), .priority = request->priority()};
+    TRY(check_job_update(context_, update));
+    auto done = context_.loop.ask(update);
     if (!done && done.error().code == Code::kNotFound)
       return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
     if (!done) return tl::unexpected(done.error());

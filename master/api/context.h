@@ -29,6 +29,7 @@ struct Settings {
   Json checkpoint_storage;       ///< default of experiments that name none
   Json task_container_defaults;  ///< likewise of what they run in, in the form of their configuration
   bool launch_error = true;      ///< refuse what no agent could ever run
+  Json shown_config = Json::object();  ///< what administrators see of the master's settings; no secrets
   std::vector<std::string> allowed_host_paths;  ///< that experiments may mount; empty: any
   std::string default_pool = "default";
   Duration heartbeat = std::chrono::seconds(10);

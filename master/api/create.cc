@@ -172,10 +172,10 @@ Status create_experiment(const Context& context, const Caller& caller,
   TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
   if (known) return answer(context, *known, response);
   TRY_ASSIGN(expconf::Defaults defaults, defaults_of(context, caller, request));
-  TRY_ASSIGN(defaults.policies, policies_of(context.pool, std::nullopt));
+  TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kExperiment, std::nullopt));
   const auto project = project_of(context, caller, request, placement(request.config(), file_of(request), defaults));
   if (project) {
-    TRY_ASSIGN(defaults.policies, policies_of(context.pool, project->workspace));
+    TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kExperiment, project->workspace));
   }
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults));
   if (!project) return tl::unexpected(project.error());  // after what is wrong in the file: that comes all at once

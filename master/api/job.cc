@@ -172,12 +172,26 @@ Result<core::UpdateJob> to_input(const Context& context, const Caller& caller, c
   return input;
 }
 
-/// Only as far as the config policies let its users go: they are of experiments.
+/// What binds the job.
+Result<expconf::Policies> limits_of_job(const Context& context, ExperimentId job) {
+  if (!core::is_command(job)) {
+    TRY_ASSIGN(const auto workspaces,
+               db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(job.value)}));
+    return limits_of(context.pool, expconf::Workload::kExperiment, workspaces.front());
+  }
+  auto workspace = std::make_shared<std::optional<std::int64_t>>();
+  const bool seen = context.loop.inspect([workspace, job](const core::Core& core) {
+    const auto found = core.commands().find(core::command_of(job));
+    if (found != core.commands().end()) *workspace = found->second.workspace;
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  return limits_of(context.pool, expconf::Workload::kTask, *workspace);
+}
+
+/// Only as far as the config policies let its users go.
 Status check_limits(const Context& context, const core::UpdateJob& input) {
-  if (core::is_command(input.experiment) || (!input.priority && !input.max_slots && !input.beside)) return {};
-  TRY_ASSIGN(const auto workspaces,
-             db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(input.experiment.value)}));
-  TRY_ASSIGN(const expconf::Policies limits, limits_of(context.pool, workspaces.front()));
+  if (!input.priority && !input.max_slots && !input.beside) return {};
+  TRY_ASSIGN(const expconf::Policies limits, limits_of_job(context, input.experiment));
   if (input.max_slots && limits.max_slots && (*input.max_slots == 0 || *input.max_slots > limits.max_slots->value)) {
     return fail(Code::kInvalidArgument, "max_slots must be at most " + std::to_string(limits.max_slots->value) +
                                             ", the limit set by " + limits.max_slots->set_by + ", not " +

@@ -9,34 +9,40 @@
 namespace det::api {
 namespace {
 
-/// The one kind of workload there is, as the database and the API call it.
-constexpr const char* kExperimentWorkload = "EXPERIMENT";
+using expconf::Workload;
+
+/// As the database and the API call it; upstream's word for tasks is of notebooks, TensorBoards, shells and commands.
+const char* name_of(Workload workload) { return workload == Workload::kTask ? "NTSC" : "EXPERIMENT"; }
 
 Result<db::PolicyKey> key_of(const std::string& workload, std::optional<std::int64_t> workspace = std::nullopt) {
-  if (to_upper(workload) == kExperimentWorkload) return db::PolicyKey{kExperimentWorkload, workspace};
-  return fail(Code::kInvalidArgument, "workload type must be EXPERIMENT, got \"" + make_utf8(workload) +
-                                          "\"; this release has no other workloads");
+  for (const Workload each : {Workload::kExperiment, Workload::kTask}) {
+    if (to_upper(workload) == name_of(each)) return db::PolicyKey{name_of(each), workspace};
+  }
+  return fail(Code::kInvalidArgument,
+              "workload type must be EXPERIMENT or NTSC (tasks: commands), got \"" + make_utf8(workload) + "\"");
 }
 
 }  // namespace
 
-Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, std::optional<std::int64_t> workspace) {
+Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, Workload workload,
+                                                   std::optional<std::int64_t> workspace) {
+  const std::string kind = workload == Workload::kTask ? "task config policy" : "config policy";
   std::vector<expconf::Document> documents;
-  TRY_ASSIGN(std::string text, db::get_config_policies(pool, {kExperimentWorkload, std::nullopt}));
-  if (!text.empty()) documents.push_back({"config policy", std::move(text)});
+  TRY_ASSIGN(std::string text, db::get_config_policies(pool, {name_of(workload), std::nullopt}));
+  if (!text.empty()) documents.push_back({kind, std::move(text)});
   if (!workspace) return documents;
-  TRY_ASSIGN(text, db::get_config_policies(pool, {kExperimentWorkload, workspace}));
+  TRY_ASSIGN(text, db::get_config_policies(pool, {name_of(workload), workspace}));
   if (text.empty()) return documents;
   TRY_ASSIGN(const auto row, db::get_workspace(pool, *workspace));
-  documents.push_back({"config policy of workspace \"" + row.name + "\"", std::move(text)});
+  documents.push_back({kind + " of workspace \"" + row.name + "\"", std::move(text)});
   return documents;
 }
 
-Result<expconf::Policies> limits_of(db::Pool& pool, std::optional<std::int64_t> workspace) {
-  TRY_ASSIGN(const auto documents, policies_of(pool, workspace));
+Result<expconf::Policies> limits_of(db::Pool& pool, Workload workload, std::optional<std::int64_t> workspace) {
+  TRY_ASSIGN(const auto documents, policies_of(pool, workload, workspace));
   expconf::Policies limits;
   for (const expconf::Document& each : documents) {
-    TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(each.text, each.name));
+    TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(each.text, each.name, workload));
     expconf::tighten(limits, policies);
   }
   return limits;
@@ -53,9 +59,10 @@ Status ConfigPolicyService::get(const db::PolicyKey& key, v1::GetConfigPoliciesR
 Status ConfigPolicyService::put(const db::PolicyKey& key, const std::string& text, const std::string& file_name,
                                 const Caller& caller, v1::PutConfigPoliciesResponse* response) const {
   const std::string file = file_name.empty() ? "config policy" : make_utf8(file_name.substr(0, 256));
-  TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(text, file));
+  const Workload workload = key.workload == name_of(Workload::kTask) ? Workload::kTask : Workload::kExperiment;
+  TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(text, file, workload));
   TRY(db::set_config_policies(context_.pool, key, text, caller.user.id));
-  log::info("config policies set", {{"user", caller.user.name}, {"workspace", key.workspace.value_or(0)}});
+  log::info("config policies set", {{"user", caller.user.name}, {"workload", key.workload}, {"workspace", key.workspace.value_or(0)}});
   for (const Problem& warning : policies.warnings) response->add_warnings(make_utf8(to_string(warning)));
   yaml_to_struct(masked_policies(text), response->mutable_config_policies());
   return {};

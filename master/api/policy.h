@@ -1,5 +1,5 @@
-// Owns ConfigPolicyService: what admins fix in new experiments, and how far users may go; and which policies bind an
-// experiment.
+// Owns ConfigPolicyService: what admins fix in new experiments and tasks, and how far users may go; and which policies
+// bind one.
 #pragma once
 
 #include <vector>
@@ -12,10 +12,11 @@
 
 namespace det::api {
 
-/// The policies of experiments: the cluster's, then the workspace's when one is given; those that are set.
-Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, std::optional<std::int64_t> workspace);
+/// The policies of such workloads: the cluster's, then the workspace's when one is given; those that are set.
+Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, expconf::Workload workload,
+                                                   std::optional<std::int64_t> workspace);
 /// The strictest limits of those policies.
-Result<expconf::Policies> limits_of(db::Pool& pool, std::optional<std::int64_t> workspace);
+Result<expconf::Policies> limits_of(db::Pool& pool, expconf::Workload workload, std::optional<std::int64_t> workspace);
 
 class ConfigPolicyService final : public v1::ConfigPolicyService::CallbackService {
  public:

@@ -85,6 +85,12 @@ bool mask_secrets(Json& config) {
   return masked;
 }
 
+void mask_master_config(Json& config) {
+  mask_secrets(config);
+  // Its parts are those of an experiment's environment.
+  if (config.contains("task_container_defaults")) mask_secrets(config["task_container_defaults"]);
+}
+
 std::string masked_json(const std::string& text) {
   auto json = parse_json(text, {.bytes = 16 << 20, .depth = 64});
   if (!json || !mask_secrets(*json)) return text;

@@ -11,6 +11,8 @@ namespace det::api {
 
 inline constexpr const char* kMask = "****";
 
+/// Of the master's settings: what is in its defaults of experiments.
+void mask_master_config(Json& config);
 /// True when something was masked.
 bool mask_secrets(Json& config);
 /// Of a configuration as somebody wrote it: the same text when it holds no secret, otherwise written anew

@@ -22,6 +22,7 @@
 #include "master/api/job.h"
 #include "master/api/join.h"
 #include "master/api/log.h"
+#include "master/api/master.h"
 #include "master/api/model.h"
 #include "master/api/policy.h"
 #include "master/api/project.h"
@@ -96,6 +97,7 @@ struct Server::Parts {
         contexts(c),
         models(c),
         detached(c),
+        master(c),
         harness(c),
         agent(c) {}
 
@@ -128,6 +130,7 @@ struct Server::Parts {
   ContextService contexts;
   ModelService models;
   DetachedService detached;
+  MasterService master;
   HarnessService harness;
   AgentService agent;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -165,6 +168,7 @@ struct Server::Parts {
     builder.RegisterService(&contexts);
     builder.RegisterService(&models);
     builder.RegisterService(&detached);
+    builder.RegisterService(&master);
     builder.RegisterService(&harness);
     builder.RegisterService(&agent);
   }
@@ -235,6 +239,7 @@ void Server::tick() {
   parts_->harness.tick();
   parts_->context.streams->tick(parts_->context.workers, parts_->context.pool);
   parts_->allocation.tick();
+  parts_->master.tick();
 }
 
 std::uint64_t Server::rights_generation() const { return parts_->context.streams->generation(); }

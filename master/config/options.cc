@@ -242,6 +242,9 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.scheduler = read_scheduler(options, checker.problems);
   config.pools = read_pools(options, config.scheduler, checker.problems);
   read_experiment_defaults(options, config, checker);
+  config.shown = settings_json(master_options(), options);
+  config.shown["checkpoint_storage"] = config.checkpoint_storage;
+  config.shown["task_container_defaults"] = config.task_container_defaults;
   config.heartbeat = options.duration("heartbeat");
   config.agent_lease = options.duration("agent_lease");
   config.agent_kill_grace = options.duration("agent_kill_grace");

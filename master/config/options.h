@@ -28,6 +28,7 @@ struct MasterConfig {
   std::map<std::string, SchedulerConfig> pools;
   Json checkpoint_storage;       ///< default of experiments
   Json task_container_defaults;  ///< likewise, in the form of their configuration
+  Json shown;  ///< every setting as the file would have it; secrets of trees are still in it
   bool launch_error = true;
   std::vector<std::string> allowed_host_paths;
   std::vector<Problem> warnings;  ///< what was read and does nothing

@@ -20,6 +20,13 @@ Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
   return out;
 }
 
+Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& agent) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT EXISTS (SELECT FROM allocations, json_array_elements(parts) part"
+                                         " WHERE id = $1 AND part->>'agent' = $2)",
+                                         allocation, agent));
+  return rows[0].next<bool>();
+}
+
 Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count) {
   TRY_ASSIGN(const Rows rows, pool.query("SELECT extract(epoch FROM ended - started)::float8 FROM allocations"
                                          " WHERE pool = $1 AND ended IS NOT NULL AND trial_id IS NOT NULL ORDER BY ended DESC LIMIT $2",

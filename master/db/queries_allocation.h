@@ -20,6 +20,9 @@ struct AllocationRow {
 /// Seconds that the last `count` allocations to end in a pool held their slots.
 Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count);
 
+/// True when a part of the allocation is, or was, on that agent.
+Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& agent);
+
 /// Newest run first; empty for a trial that never had slots, or that does not exist.
 Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial);
 

@@ -37,18 +37,6 @@ Type command_resources_type() {
                 idle("agent_label", text())});
 }
 
-Type command_type() {
-  return table({defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
-                required("entrypoint", {"command line, or list of string", read_command_line}, "what is run"),
-                section("resources", command_resources_type(), "what it needs of the cluster"),
-                section("environment", environment_type(), "what its processes run in"),
-                defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent that it sees"),
-                optional("work_dir", text({.min = 1}), "the directory it runs in, instead of its context's"),
-                defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()),
-                idle("idle_timeout", any()), idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()),
-                idle("log_policies", any()), idle("preemption_timeout", any())});
-}
-
 CommandConfig load_command(Json resolved) {
   CommandConfig config;
   const Json& resources = resolved.at("resources");
@@ -81,6 +69,18 @@ Json shared_defaults(const nlohmann::ordered_json& defaults) {
 
 }  // namespace
 
+Type command_type() {
+  return table({defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
+                required("entrypoint", {"command line, or list of string", read_command_line}, "what is run"),
+                section("resources", command_resources_type(), "what it needs of the cluster"),
+                section("environment", environment_type(), "what its processes run in"),
+                defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent that it sees"),
+                optional("work_dir", text({.min = 1}), "the directory it runs in, instead of its context's"),
+                defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()),
+                idle("idle_timeout", any()), idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()),
+                idle("log_policies", any()), idle("preemption_timeout", any())});
+}
+
 Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& file, const Defaults& defaults,
                                     const ClusterFacts* cluster) {
   std::vector<std::string> names{file};
@@ -93,6 +93,15 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
   };
   TRY_ASSIGN(YamlNode user, parse_yaml(yaml, file));
   if (user.is_null()) user.kind = YamlNode::Kind::kMap;
+  Policies limits;
+  std::vector<int> policy_sources;
+  for (const Document& each : defaults.policies) {
+    TRY_ASSIGN(Policies policies, read_policies(each.text, each.name, Workload::kTask));
+    limits.workload = Workload::kTask;
+    tighten(limits, policies);
+    policy_sources.push_back(static_cast<int>(names.size()));
+    add(each.name, std::move(policies.invariants));
+  }
   layers.push_back(std::move(user));
   if (defaults.template_) {
     TRY_ASSIGN(YamlNode tree, parse_yaml(defaults.template_->text, defaults.template_->name));
@@ -107,9 +116,12 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
   if (!reader.ok()) return fail(reader.take_problems());
   const Merged merged = merge(layers);
   Json resolved = command_type()(reader, merged.tree, "");
+  check_limits(reader, merged.tree, limits);
   if (cluster != nullptr && resolved.is_object())
     check_against(reader, merged.tree, resolved, *cluster, users, "resources.slots");
   if (!reader.ok()) return fail(reader.take_problems());
+  tell_overruled(reader, merged, policy_sources, "task");
+  apply_limits(resolved, merged.tree, limits);
   return ParsedCommand{load_command(std::move(resolved)), reader.take_warnings()};
 }
 

@@ -32,7 +32,7 @@ struct ParsedCommand {
   std::vector<Problem> warnings;
 };
 
-/// Of `defaults` the template and task_container_defaults are used. Failure: kInvalidArgument with at most 20 problems,
+/// Of `defaults` the policies (those of tasks), the template and task_container_defaults are used. Failure: kInvalidArgument with at most 20 problems,
 /// in document order. With `cluster`, also what does not fit it.
 Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& file, const Defaults& defaults,
                                     const ClusterFacts* cluster = nullptr);

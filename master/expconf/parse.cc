@@ -1,7 +1,5 @@
 #include "master/expconf/parse.h"
 
-#include <algorithm>
-
 #include "base/json.h"
 #include "master/expconf/layers.h"
 #include "master/expconf/node.h"
@@ -47,7 +45,7 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
   Stack stack;
   stack.add_name(file);
   for (const Document& each : defaults.policies) {
-    TRY_ASSIGN(Policies policies, read_policies(each.text, each.name));
+    TRY_ASSIGN(Policies policies, read_policies(each.text, each.name, Workload::kExperiment));
     tighten(stack.policies, policies);
     stack.policy_sources.push_back(static_cast<int>(stack.names.size()));
     stack.add(each.name, std::move(policies.invariants));
@@ -65,16 +63,6 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
   stack.add("the master's checkpoint_storage", node_from_json(lowest));
   stack.add("the defaults", node_from_json({{"log_policies", default_log_policies()}}));
   return stack;
-}
-
-/// What the layers say against each other.
-void tell_overruled(Reader& reader, const Stack& stack, const Merged& merged) {
-  const std::vector<int>& policies = stack.policy_sources;
-  for (const Overruled& each : merged.overruled) {
-    if (each.low.source == kUser && std::find(policies.begin(), policies.end(), each.high.source) != policies.end())
-      reader.warn(each.low, each.path, "E-CFG-SECURITY",
-                  "is not heeded: " + reader.place_of(each.high) + " sets it for every experiment");
-  }
 }
 
 /// A value of the wrong type, where another layer has one of another form: both places are named.
@@ -106,7 +94,7 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
     name_both(reader, merged, problems);
     return fail(std::move(problems));
   }
-  tell_overruled(reader, stack, merged);
+  tell_overruled(reader, merged, stack.policy_sources, "experiment");
   apply_limits(resolved, merged.tree, stack.policies);
   return Parsed{load(std::move(resolved)), reader.take_warnings()};
 }

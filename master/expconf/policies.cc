@@ -1,5 +1,6 @@
 #include "master/expconf/policies.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "master/expconf/node.h"
@@ -8,14 +9,15 @@
 namespace det::expconf {
 namespace {
 
-Type policies_type() {
+Type policies_type(Workload workload) {
   const Type resources = table({optional("max_slots", whole(0, 100'000),
-                                         "the most slots that all trials of an experiment hold together")});
-  const Type constraints = table({optional("resources", resources, "of an experiment"),
+                                         "the most slots that an experiment's trials, or a task, hold together")});
+  const Type constraints = table({optional("resources", resources, "of an experiment or task"),
                                   optional("priority_limit", whole(1, 99),
                                            "the most urgent (smallest) priority that users may ask for")});
-  const Type part("map", [](Reader& reader, const YamlNode& node, const std::string&) {
-    return top_level({})(reader, node, "");
+  const Type whole_type = workload == Workload::kTask ? command_type() : top_level({});
+  const Type part("map", [whole_type](Reader& reader, const YamlNode& node, const std::string&) {
+    return whole_type(reader, node, "");
   });
   return table({optional("invariant_config", part, "goes over every user's configuration"),
                 optional("constraints", constraints, "how far users may go")});
@@ -34,12 +36,12 @@ std::optional<Limit> limit_at(const Reader& reader, const YamlNode& root,
 
 }  // namespace
 
-Result<Policies> read_policies(std::string_view yaml, const std::string& file) {
+Result<Policies> read_policies(std::string_view yaml, const std::string& file, Workload workload) {
   TRY_ASSIGN(YamlNode root, parse_yaml(yaml, file));
   Reader reader(file);
   reader.expect_part();
-  Policies policies;
-  if (!root.is_null()) policies_type()(reader, root, "");
+  Policies policies{.workload = workload, .invariants = {}, .max_slots = {}, .priority_limit = {}, .warnings = {}};
+  if (!root.is_null()) policies_type(workload)(reader, root, "");
   policies.max_slots = limit_at(reader, root, {"constraints", "resources", "max_slots"});
   policies.priority_limit = limit_at(reader, root, {"constraints", "priority_limit"});
   if (const YamlNode* invariants = root.find("invariant_config")) {
@@ -60,6 +62,15 @@ void tighten(Policies& policies, const Policies& others) {
     policies.priority_limit = others.priority_limit;
 }
 
+void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies, const char* whom) {
+  constexpr int kUser = 0;
+  for (const Overruled& each : merged.overruled) {
+    if (each.low.source == kUser && std::find(policies.begin(), policies.end(), each.high.source) != policies.end())
+      reader.warn(each.low, each.path, "E-CFG-SECURITY",
+                  "is not heeded: " + reader.place_of(each.high) + " sets it for every " + whom);
+  }
+}
+
 void check_limits(Reader& reader, const YamlNode& root, const Policies& policies) {
   const YamlNode* resources = root.find("resources");
   if (resources == nullptr) return;
@@ -67,7 +78,8 @@ void check_limits(Reader& reader, const YamlNode& root, const Policies& policies
     const YamlNode* node = resources->find(name);
     return node != nullptr && node->kind == YamlNode::Kind::kInt ? node : nullptr;
   };
-  for (const char* name : {"slots_per_trial", "max_slots"}) {
+  using Names = std::vector<const char*>;
+  for (const char* name : policies.workload == Workload::kTask ? Names{"slots"} : Names{"slots_per_trial", "max_slots"}) {
     const YamlNode* node = integer(name);
     if (node == nullptr || !policies.max_slots || node->integer <= policies.max_slots->value) continue;
     reader.problem(*node, child("resources", name), "E-CFG-SECURITY",
@@ -91,7 +103,12 @@ void apply_limits(Json& resolved, const YamlNode& root, const Policies& policies
   };
   Json& resources = resolved["resources"];
   if (!resources.is_object()) return;
-  if (policies.max_slots && silent("max_slots")) resources["max_slots"] = policies.max_slots->value;
+  if (policies.workload == Workload::kTask) {
+    if (policies.max_slots && silent("slots") && resources["slots"] > policies.max_slots->value)
+      resources["slots"] = policies.max_slots->value;
+  } else if (policies.max_slots && silent("max_slots")) {
+    resources["max_slots"] = policies.max_slots->value;
+  }
   if (policies.priority_limit && silent("priority") && resources["priority"] < policies.priority_limit->value)
     resources["priority"] = policies.priority_limit->value;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "master/expconf/config.h"
+#include "master/expconf/layers.h"
 #include "master/expconf/parse.h"
 #include "master/expconf/policies.h"
 #include "master/expconf/schema.h"
@@ -16,6 +17,11 @@ Type top_level(const Defaults& defaults);
 /// the admin's affair. `slots`: the field that says how many slots it needs at once.
 void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
                    const std::vector<int>& users, const std::string& slots = "resources.slots_per_trial");
+/// A command's whole document.
+Type command_type();
+
+/// Warns of what the user (source 0) said and the sources `policies` overrule. `whom`: "experiment".
+void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies, const char* whom);
 /// What in the merged tree breaks the admin's constraints.
 void check_limits(Reader& reader, const YamlNode& root, const Policies& policies);
 /// Where nobody says it, the constraint is the default.

@@ -121,8 +121,8 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   /// What may be seen is asked anew.
   void forget_rights() {
     sees_all_ = false;
-    seen_.clear();
-    hidden_.clear();
+    seen_ = {};
+    hidden_ = {};
     ++rights_;
   }
 
@@ -131,33 +131,40 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   }
 
  private:
-  bool is_known(const loop::Change& change) const {
-    if (sees_all_ || change.kind == Kind::kAgent || change.experiment.value == 0) return true;
-    return seen_.contains(change.experiment.value) || hidden_.contains(change.experiment.value);
+  /// True of what everybody is told.
+  static bool is_public(const loop::Change& change) { return change.kind == Kind::kAgent; }
+  static bool contains(const Gateway::Subjects& subjects, const loop::Change& change) {
+    return change.experiment.value != 0 ? subjects.experiments.contains(change.experiment.value)
+                                        : subjects.tasks.contains(change.task.value);
   }
   bool may_see(const loop::Change& change) const {
-    return sees_all_ || change.kind == Kind::kAgent || seen_.contains(change.experiment.value);
+    return sees_all_ || is_public(change) || contains(seen_, change);
   }
+  bool is_known(const loop::Change& change) const { return may_see(change) || contains(hidden_, change); }
 
-  /// Asks for the experiments that nothing is known of yet; the events wait.
+  /// Asks for what nothing is known of yet; the events wait.
   bool ask() {
-    std::set<std::int64_t> ids;
-    for (const auto& event : pending_)
-      if (!is_known(event->change)) ids.insert(event->change.experiment.value);
-    // Of an experiment that is not named only those who see all are told: whether the reader is one is asked
-    // first.
-    if (ids.empty() && (rights_asked_ == rights_ || pending_.empty())) return false;
+    Gateway::Subjects asked;
+    for (const auto& event : pending_) {
+      const loop::Change& change = event->change;
+      if (is_known(change)) continue;
+      if (change.experiment.value != 0)
+        asked.experiments.insert(change.experiment.value);
+      else if (!change.task.value.empty())
+        asked.tasks.insert(change.task.value);
+    }
+    // Of what has no name only those who see all are told: whether the reader is one is asked first.
+    const bool named = !asked.experiments.empty() || !asked.tasks.empty();
+    if (!named && (rights_asked_ == rights_ || pending_.empty())) return false;
     asking_ = true;
     rights_asked_ = rights_;
-    std::vector<std::int64_t> list(ids.begin(), ids.end());
-    gateway_.visible_experiments(
-        request_, list, [self = shared_from_this(), list, round = rights_](auto visible) {
-          self->serial_->try_post([self, list, round, visible] { self->answered(list, round, visible); });
-        });
+    gateway_.visible(request_, asked, [self = shared_from_this(), asked, round = rights_](auto visible) {
+      self->serial_->try_post([self, asked, round, visible] { self->answered(asked, round, visible); });
+    });
     return true;
   }
 
-  void answered(const std::vector<std::int64_t>& asked, int round, const Result<Gateway::Visible>& visible) {
+  void answered(const Gateway::Subjects& asked, int round, const Result<Gateway::Visible>& visible) {
     asking_ = false;
     if (!visible) {
       // The events are lost to this reader, which starts anew.
@@ -165,10 +172,15 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
       missed_ = true;
     } else if (round == rights_) {
       sees_all_ = !*visible;
-      hidden_.insert(asked.begin(), asked.end());
-      if (*visible) seen_.insert((*visible)->begin(), (*visible)->end());
+      add(hidden_, asked);
+      if (*visible) add(seen_, **visible);
     }
     flush();
+  }
+
+  static void add(Gateway::Subjects& to, const Gateway::Subjects& more) {
+    to.experiments.insert(more.experiments.begin(), more.experiments.end());
+    to.tasks.insert(more.tasks.begin(), more.tasks.end());
   }
 
   void flush() {
@@ -200,7 +212,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   const Gateway& gateway_;
   // What the reader may see, as far as it was asked; `seen_` wins over `hidden_`.
   bool sees_all_ = false;
-  std::set<std::int64_t> seen_, hidden_;
+  Gateway::Subjects seen_, hidden_;
   int rights_ = 0, rights_asked_ = -1;
 };
 

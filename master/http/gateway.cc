@@ -344,10 +344,10 @@ void Gateway::check_session(const Request& request, std::function<void(Status)> 
                          });
 }
 
-void Gateway::visible_experiments(const Request& request, const std::vector<std::int64_t>& ids,
-                                  std::function<void(Result<Visible>)> done) const {
+void Gateway::visible(const Request& request, const Subjects& asked, std::function<void(Result<Visible>)> done) const {
   v1::VisibleExperimentsRequest message;
-  message.mutable_ids()->Add(ids.begin(), ids.end());
+  message.mutable_ids()->Add(asked.experiments.begin(), asked.experiments.end());
+  for (const std::string& task : asked.tasks) message.add_task_ids(task);
   auto call = std::make_shared<Unary>();
   call->request = to_buffer(message);
   fill_context(request, call->context);
@@ -358,7 +358,8 @@ void Gateway::visible_experiments(const Request& request, const std::vector<std:
                            if (!from_buffer(call->reply, response))
                              return done(fail(Code::kInternal, "the answer cannot be read"));
                            if (response.all()) return done(Visible());
-                           done(Visible({response.ids().begin(), response.ids().end()}));
+                           done(Subjects{{response.ids().begin(), response.ids().end()},
+                                         {response.task_ids().begin(), response.task_ids().end()}});
                          });
 }
 

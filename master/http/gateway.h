@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,14 @@ class Gateway {
 
   /// Calls `done` (on some thread) with success when the request carries a valid session.
   void check_session(const Request& request, std::function<void(Status)> done) const;
-  /// Which of these experiments the request's caller may see; nothing: whatever there is, now and later.
-  using Visible = std::optional<std::vector<std::int64_t>>;
-  void visible_experiments(const Request& request, const std::vector<std::int64_t>& ids,
-                           std::function<void(Result<Visible>)> done) const;
+  /// What changes are of.
+  struct Subjects {
+    std::set<std::int64_t> experiments;
+    std::set<std::string> tasks;
+  };
+  /// Which of these the request's caller may see; nothing: whatever there is, now and later.
+  using Visible = std::optional<Subjects>;
+  void visible(const Request& request, const Subjects& asked, std::function<void(Result<Visible>)> done) const;
   /// Streams the `chunk` fields of a call's answers as a download with `head`; errors before the first chunk
   /// become an error answer.
   void download(const Request& request, const std::string& rpc, const std::string& field,

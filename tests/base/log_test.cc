@@ -1,6 +1,8 @@
 // Tests of the daemons' own log.
 #include "base/log.h"
 
+#include "base/log_history.h"
+
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -79,4 +81,40 @@ TEST_CASE("threads that log at once leave whole lines in the file, and the level
 
 TEST_CASE("a log file that cannot be opened is a failure", "[log]") {
   CHECK(init_log({LogLevel::kInfo, false, "/proc/none/log", "test"}).error().code == Code::kUnavailable);
+}
+
+TEST_CASE("the newest lines are kept, numbered without gaps whoever logs them", "[log]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  need(init_log({LogLevel::kInfo, false, directory.path() + "/log", "test"}));
+  log::warn("before anybody kept lines");
+  CHECK(log::newest_line() == 0);
+  CHECK(log::history(0, 10).empty());
+  log::keep_history(50);
+  log::debug("below the level");
+  log::warn("two\nlines", {{"agent", "a 1"}});
+  const auto first = log::history(0, 10);
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].id == 1);
+  CHECK(first[0].level == LogLevel::kWarning);
+  CHECK(first[0].text == "two\\nlines agent=\"a 1\"");
+  CHECK(std::abs(first[0].time.micros - wall_now().micros) < 60'000'000);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 100; ++i) log::info("line", {{"number", i}});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(log::newest_line() == 401);
+  const auto kept = log::history(0, 1000);
+  REQUIRE(kept.size() == 50);
+  for (std::size_t i = 0; i < kept.size(); ++i) CHECK(kept[i].id == 352 + i);
+  CHECK(log::history(399, 1000).size() == 2);
+  CHECK(log::history(360, 3).front().id == 361);
+  CHECK(log::history(360, 3).size() == 3);
+  CHECK(log::history(401, 3).empty());
+  CHECK(log::history(9000, 3).empty());
+  log::error(std::string(10'000, 'x'));
+  CHECK(log::history(401, 1)[0].text == std::string(4096, 'x') + " [cut]");
+  need(init_log({}));
 }

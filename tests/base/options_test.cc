@@ -1,6 +1,8 @@
 // Tests of the layers of settings and of their errors.
 #include "base/options.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 #include "need.h"
 
@@ -125,4 +127,15 @@ TEST_CASE("the sample file is itself a good configuration with the defaults", "[
   CHECK(options.is_set("cache.size"));
   CHECK(options.bytes("cache.size") == 512 << 20);
   for (const OptionKey& key : kTable.keys) CHECK_THAT(sample, Catch::Contains("# " + key.doc));
+}
+
+TEST_CASE("the settings in force are shown as a file would say them, without what is secret", "[options]") {
+  const ConfigFile file("db: {password: hunter2}\ncache: {time: 90s}\nresource_pools: [{pool_name: a}]\n");
+  const Options options = need(load({"--config", file.path, "--verbose", "--cpu-slots=3"}));
+  CHECK(dump_json(settings_json(kTable, options)) ==
+        R"({"listen":"127.0.0.1:8080","data_dir":"","verbose":true,"cpu_slots":3,)"
+        R"("db":{"host":"","password":"****"},"cache":{"size":"512 MiB","time":"90s"},)"
+        R"("resource_pools":[{"pool_name":"a"}]})");
+  // That nothing is set is no secret.
+  CHECK(settings_json(kTable, need(load({})))["db"]["password"] == "");
 }

@@ -88,3 +88,15 @@ TEST_CASE("many producers and consumers lose and double nothing", "[queue]") {
   std::iota(expected.begin(), expected.end(), 0);
   CHECK(all == expected);
 }
+
+TEST_CASE("of a series the newest items are kept, with their numbers", "[queue]") {
+  Newest<int> newest(3);
+  CHECK(newest.last() == 0);
+  CHECK(newest.after(0, 10).second.empty());
+  for (int i = 1; i <= 5; ++i) newest.add(i);
+  CHECK(newest.last() == 5);
+  CHECK(newest.after(0, 10) == std::pair(std::uint64_t{3}, std::vector{3, 4, 5}));
+  CHECK(newest.after(3, 1) == std::pair(std::uint64_t{4}, std::vector{4}));
+  CHECK(newest.after(5, 10).second.empty());
+  CHECK(newest.after(77, 10).second.empty());
+}

@@ -12,6 +12,7 @@ struct Files {
     write("net.yaml", "entrypoint: run\nsearcher: {name: single}\n");
     write("wrong.yaml", "resources: {priority: 300}\nsearchr: {}\n");
     write("policies.yaml", "constraints: {priority_limit: 40}\n");
+    write("task_policies.yaml", "invariant_config: {resources: {slots: 0}}\n");
     write("wrong_policies.yaml", "constraints: {priority_limit: 400}\n");
   }
   void write(const std::string& name, const std::string& text) const {
@@ -92,6 +93,10 @@ TEST_CASE("config policies are set, shown and deleted") {
   CHECK(master.world.policies.empty());
   CHECK(det({"cp", "set", "experiment", "policies.yaml"}).status.code == 0);
   CHECK(det({"cp", "describe", "experiment"}).out == "constraints: {priority_limit: 40}\n");
+  // A command has no searcher, and an experiment no slots of its own.
+  CHECK(det({"cp", "set", "tasks", "task_policies.yaml"}).out == "Set the config policies for new tasks\n");
+  CHECK(det({"cp", "set", "experiment", "task_policies.yaml"}).status.code == 2);
+  CHECK(det({"cp", "set", "notebooks", "policies.yaml"}).status.code == 2);
   CHECK(det({"cp", "delete", "experiment"}).status.code == 0);
   CHECK(master.world.policies.empty());
 }

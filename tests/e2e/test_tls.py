@@ -12,7 +12,9 @@ import urllib.request
 from cluster import Cluster, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
-FIXTURE = pathlib.Path(__file__).resolve().parent / "fixtures" / "http_harness"
+HERE = pathlib.Path(__file__).resolve().parent
+FIXTURE = HERE / "fixtures" / "http_harness"
+EXAMPLE = HERE.parent.parent / "examples" / "core_api"
 
 
 def outside_address():
@@ -74,6 +76,7 @@ class Tls(unittest.TestCase):
         cluster.start_agent("a2", 1, ["--join-token-file", self.token("--agent", "a2")])
 
         self.check_trial()
+        self.check_example()
         self.check_refusals()
         self.check_words_of_the_command()
         # Certificates last a minute here: both agents have renewed theirs long before the third one has passed.
@@ -94,6 +97,24 @@ class Tls(unittest.TestCase):
         trial = cluster.trial_id(id)
         self.assertEqual([batches for batches, _ in cluster.metrics(trial, "training")], [1, 2, 3])
         self.assertIn("left at 3", cluster.logs(trial))
+
+    def check_example(self):
+        """A program of the examples, with checkpoints, and the words that follow it."""
+        cluster = self.cluster
+        model = cluster.dir / "over_http"
+        model.mkdir()
+        for name in ("over_http.py", "over_http.yaml"):
+            shutil.copy(EXAMPLE / name, model / name)
+        out = cluster.det("experiment", "create", "over_http.yaml", ".", "--config", "searcher.max_trials=2", cwd=model)
+        id = int(out.split("Created experiment ")[1].split()[0])
+        watched = cluster.det("experiment", "watch", id)
+        self.assertIn("COMPLETED", watched)
+        trials = cluster.experiment(id)["trials"]
+        self.assertGreaterEqual(len(trials), 2)
+        for trial in trials:
+            if trial["latestCheckpointUuid"]:
+                self.assertTrue((cluster.dir / "master" / "checkpoints" / trial["latestCheckpointUuid"]).is_dir())
+        self.assertTrue(any(trial["latestCheckpointUuid"] for trial in trials))
 
     def check_refusals(self):
         cluster = self.cluster

@@ -59,6 +59,16 @@ TEST_CASE("a cluster's environment tells everything") {
   CHECK(info.checkpoint_dir == "/s/sub");
 }
 
+TEST_CASE("the master's address says whether it speaks TLS") {
+  auto values = cluster();
+  for (const auto& [given, shown] : std::map<std::string, std::string>{
+           {"http://m:8080", "m:8080"}, {"https://m:8443", "https://m:8443"}, {"m:1", "m:1"}, {"https://[::1]:1", "https://[::1]:1"}}) {
+    values["DET_MASTER"] = given;
+    const Environment environment(values);
+    CHECK(cluster_trial_info().value().master == shown);
+  }
+}
+
 TEST_CASE("a wrong variable is named") {
   auto values = cluster();
   values["DET_TRIAL_ID"] = "twelve";

@@ -36,7 +36,8 @@ struct Info {
   Json hparams = Json::object(), experiment_config = Json::object();
   std::string latest_checkpoint;  ///< uuid from which to go on; "" from the beginning
   std::string checkpoint_storage;  ///< directory in which checkpoints lie, one folder a uuid; of a bucket: on their way
-  std::string master, cluster_id, agent_id, task_id, allocation_id;  ///< "" without a cluster
+  std::string master;  ///< host:port, or https://host:port; "" without a cluster
+  std::string cluster_id, agent_id, task_id, allocation_id;  ///< likewise
   std::vector<int> slot_ids;
 };
 

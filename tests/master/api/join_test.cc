@@ -1,15 +1,21 @@
 // Owns the tests of join tokens and of agents' certificates, against PostgreSQL.
 #include "master/api/join.h"
 
+#include <sys/un.h>
+
 #include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstring>
 #include <optional>
 
 #include "base/digest.h"
 #include "base/peer.h"
+#include "det/v1/agent.grpc.pb.h"
 #include "master/db/accounts.h"
 #include "master/db/join.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
 
 namespace det {
 namespace {
@@ -123,6 +129,55 @@ TEST_CASE("an agent is who its certificate says, and nobody without one when the
   CHECK(caller->agent == AgentId("a1"));
   CHECK(caller->check_name("a1"));
   CHECK_FALSE(caller->check_name("a2"));
+}
+
+/// A connection to the server as the tunnel makes it for an agent that showed a certificate.
+std::shared_ptr<grpc::Channel> connect_as(api::Bench& bench, const std::string& fingerprint) {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = peer_name({.address = "10.0.0.7", .certificate = fingerprint, .believed = true, .tls = true});
+  std::memcpy(name.sun_path + 1, text.data(), text.size());
+  REQUIRE(::bind(ends[1], reinterpret_cast<const sockaddr*>(&name),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size())) == 0);
+  bench.server.take(UniqueFd(ends[0]));
+  return grpc::CreateInsecureChannelFromFd("master", ends[1]);
+}
+
+TEST_CASE("an agent ships the logs of allocations that it holds or held, and of no others") {
+  World world;
+  {
+    test::RunningStore store(test::open_store(world.database));
+    core::Allocation mine = test::Sampler(1).allocation("1.task.1", TrialId(1));
+    mine.parts.assign(1, {});
+    mine.parts[0].agent = AgentId("a1");
+    store.write({core::PutExperiment{test::plain_experiment(), true}, core::PutTrial{test::plain_trial()},
+                 core::PutAllocation{mine}});
+  }
+  const auto first = certificate("a1", "k1"), second = certificate("a2", "k2");
+  REQUIRE(db::admit_agent(world.pool, world.token(), first));
+  REQUIRE(db::admit_agent(world.pool, world.token(), second));
+  api::Bench bench(world.database.connect());
+  const auto ship = [&](const db::AgentCertificate& as, const std::string& allocation) {
+    v1::ShipLogsRequest request;
+    request.set_agent_id(as.agent.value);
+    request.set_allocation_id(allocation);
+    request.set_first_line(1);
+    request.add_lines()->set_text("hello");
+    v1::ShipLogsResponse response;
+    grpc::ClientContext context;
+    return v1::AgentService::NewStub(connect_as(bench, as.fingerprint))->ShipLogs(&context, request, &response).error_code();
+  };
+  // A foreign log is refused for good: the agent keeps nothing to try again.
+  CHECK(ship(second, "1.task.1") == grpc::NOT_FOUND);
+  CHECK(ship(first, "7.other.1") == grpc::NOT_FOUND);
+  CHECK(world.database.number("SELECT count(*) FROM task_logs") == 0);
+  CHECK(ship(first, "1.task.1") == grpc::OK);
+  CHECK(world.database.number("SELECT count(*) FROM task_logs") == 1);
+  REQUIRE(world.pool.query("UPDATE allocations SET state = 'TERMINATED', ended = now()"));
+  CHECK(ship(first, "1.task.1") == grpc::OK);
+  CHECK(ship(second, "1.task.1") == grpc::NOT_FOUND);
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // and tokens over the wire. They need a database.
 #include <catch2/catch.hpp>
 
+#include "base/log_history.h"
 #include "base/wait.h"
 #include "det/v1/auth.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"
+#include "det/v1/master.grpc.pb.h"
 #include "det/v1/project.grpc.pb.h"
 #include "det/v1/role.grpc.pb.h"
 #include "det/v1/token.grpc.pb.h"
@@ -188,6 +190,75 @@ TEST_CASE("a followed log of a token ends within a second of its revocation; ano
   CHECK(office.works(login));
   other.context.TryCancel();
   CHECK(other.end() == grpc::StatusCode::CANCELLED);
+}
+
+TEST_CASE("an administrator reads the master's own log from where he likes, and follows it while he is one") {
+  log::keep_history(1000);
+  Office office;
+  for (int i = 0; i < 3; ++i) log::warn("told before", {{"number", i}});
+  const std::int64_t newest = static_cast<std::int64_t>(log::newest_line());
+  v1::MasterService::Stub stub(office.channel);
+  const auto read = [&](std::int64_t offset, int limit) {
+    grpc::ClientContext context;
+    office.prepare(context, "ada");
+    v1::MasterLogsRequest request;
+    request.set_offset(static_cast<std::int32_t>(offset));
+    request.set_limit(limit);
+    const auto reader = stub.MasterLogs(&context, request);
+    std::vector<std::string> lines;
+    v1::MasterLogsResponse response;
+    while (reader->Read(&response)) lines.push_back(response.log_entry().message());
+    CHECK(reader->Finish().ok());
+    return lines;
+  };
+  // Each reading is noted in the log too, behind what was told before.
+  CHECK(read(newest - 3, 2) == std::vector<std::string>{"told before number=0", "told before number=1"});
+  CHECK(read(0, 1).size() == 1);
+  CHECK(read(1 << 20, 0).empty());
+  const auto last = read(-1, 0);
+  REQUIRE(last.size() == 1);
+  CHECK(last[0].find("MasterLogs") != std::string::npos);
+
+  grpc::ClientContext context;
+  office.prepare(context, "ada");
+  v1::MasterLogsRequest request;
+  request.set_offset(-1);
+  request.set_follow(true);
+  const auto reader = stub.MasterLogs(&context, request);
+  reader->WaitForInitialMetadata();
+  log::error("told while somebody follows");
+  v1::MasterLogsResponse response;
+  while (reader->Read(&response) && response.log_entry().message() != "told while somebody follows") {
+  }
+  CHECK(response.log_entry().message() == "told while somebody follows");
+  CHECK(response.log_entry().level() == v1::LOG_LEVEL_ERROR);
+  v1::LogoutResponse out;
+  REQUIRE(office.call("ada", &v1::AuthService::Stub::Logout, v1::LogoutRequest(), &out).ok());
+  const MonoTime start = mono_now();
+  while (reader->Read(&response)) {
+  }
+  CHECK(reader->Finish().error_code() == grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(mono_now() - start < std::chrono::seconds(1));
+}
+
+TEST_CASE("how much the master logs is changed while it runs, by administrators") {
+  Office office;
+  const auto set = [&](const std::string& as, const std::string& level) {
+    v1::PatchMasterConfigRequest request;
+    request.mutable_config()->mutable_log()->set_level(level);
+    v1::PatchMasterConfigResponse response;
+    return office.call(as, &v1::MasterService::Stub::PatchMasterConfig, request, &response).error_code();
+  };
+  CHECK(set("ada", "loud") == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(set("ada", "") == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(set(office.log_in(), "debug") == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK(log_level() == LogLevel::kInfo);
+  CHECK(set("ada", "DEBUG") == grpc::StatusCode::OK);
+  CHECK(log_level() == LogLevel::kDebug);
+  v1::GetMasterConfigResponse shown;
+  REQUIRE(office.call("ada", &v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest(), &shown).ok());
+  CHECK(shown.config().fields().at("log").struct_value().fields().at("level").string_value() == "debug");
+  CHECK(set("ada", "info") == grpc::StatusCode::OK);
 }
 
 TEST_CASE("a token may be less than its user, never more") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "det/status.pb.h"
+#include "det/v1/command.grpc.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/job.grpc.pb.h"
 #include "det/v1/policy.grpc.pb.h"
@@ -262,6 +263,50 @@ TEST_CASE("the queue cannot be used to go past a policy") {
              Catch::Contains("not 5, that of the job it would stand beside"));
   CHECK(told([](auto* control) { control->set_priority(40); }).empty());
   CHECK(told([](auto* control) { control->set_max_slots(4); }).empty());
+}
+
+TEST_CASE("policies of tasks bind commands, those of their workspace too, and the queue does not go past them") {
+  Desk desk;
+  v1::PutConfigPoliciesResponse stored;
+  v1::PutWorkspaceConfigPoliciesRequest lab;
+  lab.set_workspace_id(1);
+  lab.set_workload_type("NTSC");
+  lab.set_config_policies("constraints: {priority_limit: 30}\n");
+  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::PutWorkspaceConfigPolicies, lab, &stored).ok());
+  v1::PutGlobalConfigPoliciesRequest all;
+  all.set_workload_type("ntsc");
+  all.set_config_policies("invariant_config: {max_restarts: 1}\n");
+  CHECK(desk.call(&v1::ConfigPolicyService::Stub::PutGlobalConfigPolicies, all, &stored).error_code() ==
+        grpc::StatusCode::INVALID_ARGUMENT);
+  all.set_config_policies("invariant_config: {description: fixed}\nconstraints: {priority_limit: 20}\n");
+  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::PutGlobalConfigPolicies, all, &stored).ok());
+
+  v1::LaunchCommandRequest launch;
+  v1::LaunchCommandResponse launched;
+  launch.set_text("entrypoint: [x]\nresources: {slots: 0, priority: 25}\n");
+  const auto refused = desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
+  CHECK(refused.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(refused.error_details(), Catch::Contains("task config policy of workspace \"Uncategorized\":1:31"));
+  launch.set_text("entrypoint: [x]\ndescription: mine\nresources: {slots: 0, priority: 35}\n");
+  // The bench's store keeps nothing: what is asked of the row afterwards fails, what the core was told holds.
+  (void)desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
+  std::string job, description;
+  REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) {
+    for (const auto& [id, command] : core.commands()) {
+      job = command.job_id;
+      description = command.config->description;
+    }
+  }));
+  CHECK(description == "fixed");
+  v1::UpdateJobQueueRequest request;
+  v1::QueueControl* control = request.add_updates();
+  control->set_job_id(job);
+  control->set_priority(29);
+  v1::UpdateJobQueueResponse nothing;
+  CHECK_THAT(desk.call(&v1::JobService::Stub::UpdateJobQueue, request, &nothing).error_message(),
+             Catch::Contains("priority must be at least 30"));
+  control->set_priority(31);
+  CHECK(desk.call(&v1::JobService::Stub::UpdateJobQueue, request, &nothing).ok());
 }
 
 }  // namespace det::api

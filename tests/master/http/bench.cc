@@ -35,9 +35,21 @@ grpc::Status FakeAuth::Logout(grpc::ServerContext*, const v1::LogoutRequest*, v1
 }
 grpc::Status FakeAuth::CurrentUser(grpc::ServerContext* context, const v1::CurrentUserRequest*,
                                    v1::CurrentUserResponse* response) {
-  if (metadata(context, "authorization") != "Bearer good")
+  const std::string token = metadata(context, "authorization");
+  if (token != "Bearer good" && token != "Bearer narrow")
     return {grpc::StatusCode::UNAUTHENTICATED, "not logged in"};
   response->mutable_user()->set_display_name(metadata(context, "x-det-peer"));
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeAuth::VisibleExperiments(grpc::ServerContext* context, const v1::VisibleExperimentsRequest* request,
+                                          v1::VisibleExperimentsResponse* response) {
+  response->set_all(metadata(context, "authorization") != "Bearer narrow");
+  if (response->all()) return grpc::Status::OK;
+  for (const std::int64_t id : request->ids())
+    if (id == 1) response->add_ids(id);
+  for (const std::string& task : request->task_ids())
+    if (task == "seen") response->add_task_ids(task);
   return grpc::Status::OK;
 }
 

@@ -18,15 +18,13 @@ namespace det::test {
 
 /// Answers from what was asked, so that a test sees what arrived.
 class FakeAuth : public v1::AuthService::Service {
+  /// Of the token "narrow" the experiment 1 and the task "seen"; of others all.
   grpc::Status VisibleExperiments(grpc::ServerContext*, const v1::VisibleExperimentsRequest*,
-                                  v1::VisibleExperimentsResponse* response) override {
-    response->set_all(true);
-    return grpc::Status::OK;
-  }
+                                  v1::VisibleExperimentsResponse*) override;
 
   grpc::Status Login(grpc::ServerContext*, const v1::LoginRequest*, v1::LoginResponse*) override;
   grpc::Status Logout(grpc::ServerContext*, const v1::LogoutRequest*, v1::LogoutResponse*) override;
-  /// Succeeds with the token "good".
+  /// Succeeds with the tokens "good" and "narrow".
   grpc::Status CurrentUser(grpc::ServerContext*, const v1::CurrentUserRequest*,
                            v1::CurrentUserResponse*) override;
 };

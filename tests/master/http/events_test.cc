@@ -72,5 +72,31 @@ TEST_CASE("whoever comes back after too long is told so") {
   CHECK(client.read_until("event: reset").find("event: reset") != std::string::npos);
 }
 
+TEST_CASE("who sees a part is told of commands, logs and experiments in it, and of nothing else") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(subscribe("narrow"));
+  REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
+  const auto publish = [&] {
+    for (const char* task : {"hidden", "seen"}) {
+      bench.hub().publish({.kind = Change::Kind::kCommand, .task = TaskId(task)});
+      bench.hub().publish({.kind = Change::Kind::kLogs, .task = TaskId(task)});
+    }
+    for (const int id : {2, 1})
+      bench.hub().publish({.kind = Change::Kind::kExperiment, .experiment = ExperimentId(id), .name = "ACTIVE"});
+  };
+  CHECK(wait_until(
+      [&] {
+        publish();
+        return client.read_until("\"experimentId\":1", 1).find("\"experimentId\":1") != std::string::npos;
+      },
+      std::chrono::seconds(10)));
+  const std::string told = client.read_until("\n\n");
+  CHECK(told.find("event: command\ndata: {\"taskId\":\"seen\"}") != std::string::npos);
+  CHECK(told.find("event: logs\ndata: {\"taskId\":\"seen\"}") != std::string::npos);
+  CHECK(told.find("hidden") == std::string::npos);
+  CHECK(told.find("\"experimentId\":2") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace det
