@@ -117,7 +117,8 @@ Status Bucket::remove_some(const std::vector<std::string>& keys) const {
   const auto xml = call({.method = "POST", .key = "", .query = {{"delete", ""}},
                          .headers = {{"content-md5", md5_base64(body)}, {"content-type", "application/xml"}},
                          .body = body});
-  if (!xml && xml.error().code == Code::kUnimplemented) return one_by_one();  // not every store has it
+  // Not every store has it, and each says so in another way.
+  if (!xml && (xml.error().code == Code::kUnimplemented || xml.error().code == Code::kInternal)) return one_by_one();
   if (!xml) return tl::unexpected(xml.error());
   if (xml->empty()) return {};
   TRY_ASSIGN(const auto refusals, read_refusals(*xml));

@@ -39,7 +39,10 @@ void use_environment(Location& at) {
 
 }  // namespace
 
-std::string Location::name() const { return "s3://" + bucket + (prefix.empty() ? "" : "/" + prefix); }
+std::string Location::name() const {
+  const std::string inner = trimmed(prefix);
+  return "s3://" + bucket + (inner.empty() ? "" : "/" + inner);
+}
 
 bool is_bucket(const Json& storage) { return storage.is_object() && text_at(storage, "type") == "s3"; }
 

@@ -240,7 +240,10 @@ class Shards {
         if (sizes_.emplace(path, size).first->second != size) conflict(path);
       }
     }
+    std::size_t names = 0;
     for (const auto& [path, ranks] : owners_) {
+      names += path.size() + 24;
+      if (names > kMostNames) throw std::invalid_argument("a checkpoint's file names must not take more than 3 MiB together");
       for (fs::path above = fs::path(path).parent_path(); !above.empty(); above = above.parent_path()) {
         const auto file = owners_.find(above.string());
         if (file != owners_.end()) {

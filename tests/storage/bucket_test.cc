@@ -186,7 +186,7 @@ TEST_CASE("a store without removal of many at once is asked for each") {
   const Store store;
   const Bucket bucket = store.bucket();
   for (const char* key : {"a", "b", "c"}) REQUIRE(bucket.put(key, "x"));
-  store.order(Json::array({{{"method", "POST"}, {"kind", "501"}, {"count", 1}}}));
+  store.order(Json::array({{{"method", "POST"}, {"kind", GENERATE("501", "400")}, {"count", 1}}}));
   REQUIRE(bucket.remove({"a", "b", "c"}));
   CHECK(store.count() == 0);
 }

@@ -53,6 +53,7 @@ TEST_CASE("slashes at the ends of a prefix mean nothing") {
     CHECK(at->endpoint == "http://h:9000");
   }
   CHECK(read_location({{"type", "s3"}, {"bucket", "abc"}, {"prefix", "/"}})->name() == "s3://abc");
+  CHECK(Location{.bucket = "abc", .prefix = "/a/"}.name() == "s3://abc/a");
 }
 
 TEST_CASE("an address must be a store's and no more") {

@@ -159,6 +159,8 @@ class Requests(http.server.BaseHTTPRequestHandler):
             raise Refused(403, "AccessDenied", "by order")
         if kind == "501":
             raise Refused(501, "NotImplemented", "by order")
+        if kind == "400":
+            raise Refused(400, "InvalidArgument", "by order")
         if kind == "507":
             raise Refused(507, "QuotaExceeded", "by order")
         if kind == "region":
