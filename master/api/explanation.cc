@@ -64,19 +64,18 @@ void copy_pool(const core::Core& core, Sight& sight) {
 
 /// The trials of `wanted` that wait, in their pool.
 void look(const core::Core& core, const core::Experiment& experiment, std::optional<TrialId> wanted, Sight& sight) {
-  for (const auto& [id, trial] : core.trials()) {
-    if (trial.experiment == experiment.id && allocation_of(core, trial)) ++sight.running;
+  for (const auto& [id, allocation] : core.allocations()) {
+    auto trial = core.trials().find(allocation.trial);
+    if (trial != core.trials().end() && trial->second.experiment == experiment.id) ++sight.running;
   }
   auto pool = core.pools().find(core.pool_of(experiment));
   if (pool == core.pools().end()) return;
-  for (const scheduler::Request& request : pool->second.snapshot().requests) {
-    if (request.job != experiment.id) continue;
-    ++sight.waiting;
-    if (wanted ? request.trial != *wanted : sight.trial.value != 0) continue;
-    sight.trial = request.trial;
-    sight.pool = pool->first;
-  }
-  if (!sight.pool.empty()) copy_pool(core, sight);
+  const scheduler::Scheduler::Waiting waiting = pool->second.waiting(experiment.id);
+  sight.waiting = waiting.requests;
+  if (waiting.requests == 0 || (wanted && !pool->second.waits(*wanted))) return;
+  sight.trial = wanted.value_or(waiting.first);
+  sight.pool = pool->first;
+  copy_pool(core, sight);
 }
 
 Result<std::shared_ptr<Sight>> see(const Context& context, const std::function<void(const core::Core&, Sight&)>& look) {

@@ -31,7 +31,7 @@ std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
     its.asked += allocation.slot_count();
   }
   for (const auto& [name, pool] : core.pools()) {
-    for (const scheduler::Request& request : pool.snapshot().requests) slots[request.job].asked += request.slots;
+    for (const auto& [job, waiting] : pool.waiting()) slots[job].asked += waiting.slots;
   }
   return slots;
 }

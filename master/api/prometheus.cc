@@ -68,8 +68,7 @@ void look(const core::Core& core, Seen& seen) {
     ++pool.running;
     seen.allocations.push_back(describe(core, allocation));
   }
-  for (const auto& [name, pool] : core.pools())
-    seen.pools[name].queued += static_cast<int>(pool.snapshot().requests.size());
+  for (const auto& [name, pool] : core.pools()) seen.pools[name].queued += pool.queued();
   for (const auto& [id, experiment] : core.experiments()) {
     seen.jobs.emplace_back(experiment.job_id, id.value);
     for (const std::string& label : experiment.config->labels) seen.labels.emplace_back(id.value, label);

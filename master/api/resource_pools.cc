@@ -64,10 +64,9 @@ std::vector<v1::ResourcePool> pools_of(const core::Core& core, const std::string
   std::vector<v1::ResourcePool> list;
   for (auto& [name, one] : pools) {
     const auto known = core.pools().find(name);
-    scheduler::Snapshot snapshot;
-    if (known != core.pools().end()) snapshot = known->second.snapshot();
-    one.set_scheduler_type(scheduler_type(snapshot.rules.policy));
-    one.mutable_stats()->set_queued_count(static_cast<int>(snapshot.requests.size()));
+    one.set_scheduler_type(
+        scheduler_type(known == core.pools().end() ? scheduler::Rules().policy : known->second.rules().policy));
+    one.mutable_stats()->set_queued_count(known == core.pools().end() ? 0 : known->second.queued());
     list.push_back(std::move(one));
   }
   return list;

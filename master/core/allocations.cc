@@ -16,7 +16,7 @@ constexpr int kPorts = 2000;       // well below those that the kernel gives out
 
 Allocation* Core::Impl::live_allocation(TrialId trial) {
   auto it = live.find(trial);
-  return it == live.end() ? nullptr : &allocations.at(it->second);
+  return it == live.end() ? nullptr : it->second;
 }
 
 void Core::Impl::assign(Trial& trial, const std::vector<scheduler::Part>& parts) {
@@ -51,8 +51,8 @@ void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, cons
   allocation.port = port_for(allocation);
   if (allocation.port != 0) ports.insert(allocation.port);
   allocation.started = now.wall;
-  live[trial] = id;
-  touched_allocations.insert(id);
+  live[trial] = &allocation;
+  touched_allocations.insert(&allocation);
   const std::string who = is_command(trial) ? "the command" : "trial " + std::to_string(trial.value);
   log(allocation, who + " was assigned to " + where);
   for (const AllocationPart& part : allocation.parts) send_start(allocation, part);
@@ -123,7 +123,7 @@ void Core::Impl::send_kill(const Allocation& allocation, const AllocationPart& p
 }
 
 void Core::Impl::advance(Allocation& allocation, AllocationState state) {
-  touched_allocations.insert(allocation.id);
+  touched_allocations.insert(&allocation);
   if (allocation.state < state) change(allocation.state, state);
 }
 
@@ -132,7 +132,7 @@ void Core::Impl::advance(Allocation& allocation, AllocationPart& part, Allocatio
   auto least = AllocationState::kTerminated;
   for (const AllocationPart& one : allocation.parts) least = std::min(least, one.state);
   if (least < AllocationState::kTerminated) advance(allocation, least);
-  touched_allocations.insert(allocation.id);
+  touched_allocations.insert(&allocation);
 }
 
 void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit) {
@@ -168,7 +168,7 @@ void Core::Impl::excuse(Allocation& allocation) {
     if (!lost && (part.exit || agents.at(part.agent).session != 0)) continue;
     allocation.exit->kind = ExitKind::kLost;
     allocation.exit->message += ", agent " + part.agent.value + (lost ? " lost it" : " being out of reach");
-    touched_allocations.insert(allocation.id);
+    touched_allocations.insert(&allocation);
     return;
   }
 }
@@ -194,7 +194,7 @@ void Core::Impl::finish(Allocation& allocation) {
   allocation.preempt_deadline.reset();
   allocation.kill_again.reset();
   set_timer(allocation);
-  touched_allocations.insert(allocation.id);
+  touched_allocations.insert(&allocation);
   live.erase(allocation.trial);
   ports.erase(allocation.port);
   tell_ended(allocation);

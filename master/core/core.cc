@@ -79,19 +79,26 @@ void Core::Impl::settle() {
 
 void Core::Impl::flush() {
   auto& writes = out->writes;
+  if (writes.empty())
+    writes.reserve(touched_experiments.size() + touched_trials.size() + touched_allocations.size() + inserts.size());
   for (ExperimentId id : std::exchange(touched_experiments, {})) {
-    writes.push_back(PutExperiment{experiments.at(id), fresh_experiments.contains(id)});
+    auto fresh = fresh_experiments.find(id);
+    writes.push_back(fresh == fresh_experiments.end()
+                         ? PutExperiment{experiments.at(id)}
+                         : PutExperiment{experiments.at(id), true, std::move(fresh->second)});
   }
   for (TrialId id : std::exchange(touched_trials, {})) writes.push_back(PutTrial{trials.at(id)});
   for (CommandId id : touched_commands) writes.push_back(PutCommand{commands.at(id)});
-  for (const AllocationId& id : std::exchange(touched_allocations, {})) {
-    const Allocation& allocation = allocations.at(id);
-    writes.push_back(PutAllocation{allocation});
-    if (allocation.state == AllocationState::kTerminated) allocations.erase(id);
+  for (const Allocation* allocation : std::exchange(touched_allocations, {})) {
+    if (allocation->state == AllocationState::kTerminated) {
+      writes.push_back(PutAllocation{std::move(allocations.extract(allocation->id).mapped())});
+    } else {
+      writes.push_back(PutAllocation{*allocation});
+    }
   }
   std::move(inserts.begin(), inserts.end(), std::back_inserter(writes));
   inserts.clear();
-  inserts.swap(late);
+  if (!late.empty()) inserts.swap(late);
   for (ExperimentId id : std::exchange(ended_experiments, {})) {
     const Experiment& experiment = experiments.at(id);
     if (auto known = ended_again.find(id); known != ended_again.end()) known->second = experiment.searcher_events;

@@ -14,8 +14,8 @@ namespace det::core {
 
 // ---- writes ------------------------------------------------------------------------------------------------------
 
-/// Upserts by id; the row is the struct. The config is written once, with the experiment's first row.
-struct PutExperiment { Experiment row; bool first = false; };
+/// Upserts by id; the row is the struct. The config, and the user's text of it, are written with the first row alone.
+struct PutExperiment { Experiment row; bool first = false; std::string original_config = {}; };
 struct PutTrial { Trial row; };
 struct PutCommand { Command row; };
 struct PutAllocation { Allocation row; };

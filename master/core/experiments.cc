@@ -38,7 +38,6 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   experiment.unmanaged = input.unmanaged;
   experiment.config = input.config;
   experiment.model_definition = input.model_definition;
-  experiment.original_config = input.original_config;
   experiment.submitted = now.wall;
   experiment.parent = input.parent;
   experiment.queue = place_of(*input.config, now.wall);
@@ -47,7 +46,7 @@ void Core::Impl::handle(const SubmitExperiment& input) {
                               .trials = {}, .open = 0});
   requests[input.request_id] = id;
   touched_experiments.insert(id);
-  fresh_experiments.insert(id);
+  fresh_experiments.emplace(id, input.original_config);
   events.emplace_back(id, searcher::Started{});
   reply(input.reply, ExperimentCreated{id, false});
 }

@@ -8,6 +8,8 @@
 
 #include <deque>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "master/core/core.h"
@@ -41,9 +43,9 @@ struct Core::Impl {
   std::map<TaskId, CommandId> command_tasks;  ///< of live commands, and of those in `ended_commands`
   std::deque<TaskId> ended_commands;          ///< the newest to end, as `ended_requests`
   std::map<AllocationId, Allocation> allocations;
-  std::map<TrialId, AllocationId> live;              ///< the allocation of each trial and command that has one
+  std::unordered_map<TrialId, Allocation*> live;     ///< the allocation of each trial and command that has one
   std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost before they did anything
-  std::set<TrialId> waiting;                         ///< trials and commands that want slots
+  std::unordered_set<TrialId> waiting;               ///< trials and commands that want slots
   std::map<std::string, scheduler::Scheduler> pools; ///< told of every change
   std::set<std::string> dirty;                       ///< pools whose slots or requests changed
   std::set<int> ports;                               ///< where live gangs meet
@@ -58,10 +60,14 @@ struct Core::Impl {
   // Of the step in progress.
   Now now{};
   Effects* out = nullptr;
-  std::set<ExperimentId> fresh_experiments, touched_experiments, ended_experiments;
+  std::map<ExperimentId, std::string> fresh_experiments;  ///< with their original configuration
+  std::set<ExperimentId> touched_experiments, ended_experiments;
   std::set<TrialId> touched_trials;
   std::set<CommandId> touched_commands;
-  std::set<AllocationId> touched_allocations;
+  struct ById {
+    bool operator()(const Allocation* a, const Allocation* b) const { return a->id < b->id; }
+  };
+  std::set<Allocation*, ById> touched_allocations;
   std::vector<Write> inserts;
   std::vector<Write> late;  ///< of kMetricAfterDecision: to be written with the next step
   std::deque<std::pair<ExperimentId, searcher::Event>> events;

@@ -82,7 +82,6 @@ struct Experiment {
   State state = State::kActive;
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::string model_definition;  ///< SHA-256 (hex) of the stored context archive; "" when there is none
-  std::string original_config;   ///< the user's YAML text
   double progress = 0;           ///< 0..1
   WallTime submitted;
   std::optional<WallTime> ended;

@@ -190,7 +190,7 @@ void Core::Impl::handle(const AcknowledgePreemption& input) {
   Allocation& allocation = *asked;
   if (allocation.preempt_acknowledged) return;
   allocation.preempt_acknowledged = true;
-  touched_allocations.insert(allocation.id);
+  touched_allocations.insert(&allocation);
 }
 
 void Core::Impl::handle(const HarnessAlive& input) {
@@ -222,7 +222,7 @@ void Core::Impl::handle(const MarkDaemon& input) {
   reply(input.reply, Done{});
   if (allocation->parts[input.part].daemon) return;
   allocation->parts[input.part].daemon = true;
-  touched_allocations.insert(allocation->id);
+  touched_allocations.insert(allocation);
 }
 
 }  // namespace det::core

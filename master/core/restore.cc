@@ -146,9 +146,11 @@ Status Core::Impl::check_allocation(const Allocation& allocation) const {
   return {};
 }
 
-Status Core::Impl::restore_allocation(Allocation allocation) {
-  TRY(check_allocation(allocation));
-  if (!live.emplace(allocation.trial, allocation.id).second) {
+Status Core::Impl::restore_allocation(Allocation stored) {
+  TRY(check_allocation(stored));
+  const AllocationId id = stored.id;
+  Allocation& allocation = allocations.emplace(id, std::move(stored)).first->second;
+  if (!live.emplace(allocation.trial, &allocation).second) {
     return contradiction("trial " + std::to_string(allocation.trial.value) + " runs twice");
   }
   const Trial* const trial = is_command(allocation.trial) ? nullptr : &trials.at(allocation.trial);
@@ -176,8 +178,6 @@ Status Core::Impl::restore_allocation(Allocation allocation) {
   set_timer(allocation);
   tell_running(allocation);
   if (allocation.port != 0) ports.insert(allocation.port);
-  const AllocationId id = allocation.id;
-  allocations.emplace(id, std::move(allocation));
   return {};
 }
 

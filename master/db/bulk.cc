@@ -18,7 +18,8 @@ namespace {
 /// Finds what JSON allows and PostgreSQL does not: NUL in strings and keys, numbers below the smallest
 /// double. And, in the same look, what parse_json refuses: the usual report needs no other.
 struct Storable final : nlohmann::json_sax<nlohmann::json> {
-  bool plain = true;  ///< an object without odd nesting, no key twice
+  std::vector<std::string> names;  ///< of the outermost object
+  bool plain = true;               ///< an object without odd nesting, no key twice
 
   bool null() override { return inside(); }
   bool boolean(bool) override { return inside(); }
@@ -38,8 +39,8 @@ struct Storable final : nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& value) override {
     if (depth_ == 1) {
       // Many names are compared by parse_json.
-      plain = plain && names_.size() < 64 && std::find(names_.begin(), names_.end(), value) == names_.end();
-      if (plain) names_.push_back(value);
+      plain = plain && names.size() < 64 && std::find(names.begin(), names.end(), value) == names.end();
+      if (plain) names.push_back(value);
     }
     return value.find('\0') == string_t::npos;
   }
@@ -53,7 +54,6 @@ struct Storable final : nlohmann::json_sax<nlohmann::json> {
  private:
   bool inside() const { return depth_ > 0; }
   int depth_ = 0;
-  std::vector<std::string> names_;  ///< of the outermost object
 };
 
 /// A thread with a connection of its own that stores all batches that have queued up in one transaction.
@@ -141,53 +141,121 @@ using LateRows = std::array<std::atomic<std::uint64_t>, 256>;
 
 auto& late_rows_of(auto& late, std::int64_t trial) { return late[static_cast<std::size_t>(trial) % late.size()]; }
 
-/// Their run numbers are held still until the rows are stored, those of other runs are dropped: whose run is over hears
-/// it, and nothing of it becomes visible behind the new run's back.
-constexpr const char* kStoreMetrics =
-    "WITH current AS MATERIALIZED (SELECT id, run FROM trials WHERE id IN (SELECT unnest($1::bigint[])) ORDER BY id FOR SHARE),"
-    " r AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
-    " AS r (trial, run, grp, steps, reported, metrics)),"
-    " stored AS (INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
-    " SELECT trial, r.run::integer, grp, steps, reported, metrics::json FROM r"
-    " JOIN current ON current.id = r.trial AND current.run = r.run ON CONFLICT DO NOTHING)"
-    " SELECT id, run, EXISTS (SELECT FROM (SELECT grp, min(steps) AS first FROM r WHERE trial = id GROUP BY grp) g"
-    " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = id AND m.grp = g.grp AND NOT m.archived"
-    " AND m.steps_completed > g.first)) FROM current";
+/// What is known of trials before their rows are stored.
+struct Standing {
+  RunNumber run = 0;
+  bool late = false;  ///< rows come below what is stored
+};
 
-Status write_metrics(Connection& connection, const std::vector<MetricBatch>& batches,
-                     std::vector<Status>& answers, LateRows& late) {
+/// Their run numbers are held still until the transaction ends: nothing of another run becomes visible behind the new
+/// run's back.
+Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vector<MetricBatch>& batches) {
+  std::map<std::pair<std::int64_t, std::string_view>, std::int64_t> lowest;
+  for (const MetricBatch& batch : batches) {
+    for (const MetricRow& row : batch.rows) {
+      std::int64_t& steps = lowest.try_emplace({batch.trial.value, row.group}, row.steps_completed).first->second;
+      steps = std::min(steps, row.steps_completed);
+    }
+  }
+  std::vector<std::int64_t> ids, trials, steps;
+  std::vector<std::string> groups;
+  for (const MetricBatch& batch : batches) ids.push_back(batch.trial.value);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const auto& [key, first] : lowest) {
+    trials.push_back(key.first);
+    groups.emplace_back(key.second);
+    steps.push_back(first);
+  }
+  constexpr const char* kFence =
+      "WITH current AS MATERIALIZED (SELECT id, run FROM trials WHERE id = ANY ($1) ORDER BY id FOR SHARE),"
+      " late AS (SELECT DISTINCT g.trial FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS g (trial, grp, first)"
+      " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = g.trial AND m.grp = g.grp AND NOT m.archived"
+      " AND m.steps_completed > g.first))"
+      " SELECT id, run, late.trial IS NOT NULL FROM current LEFT JOIN late ON late.trial = id";
+  TRY_ASSIGN(const Rows rows, connection.run_prepared(kFence, Params(ids, trials, groups, steps)));
+  std::map<TrialId, Standing> standing;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    Standing& its = standing[row.next<TrialId>()];
+    row.into(its.run, its.late);
+  }
+  return standing;
+}
+
+Status answer_for(const MetricBatch& batch, const std::map<TrialId, Standing>& standing) {
+  const std::string name = "trial " + std::to_string(batch.trial.value);
+  const auto found = standing.find(batch.trial);
+  if (found == standing.end()) return fail(Code::kNotFound, name + " not found");
+  if (found->second.run == batch.run) return {};
+  return fail(Code::kAborted, "run " + std::to_string(batch.run) + " of " + name + " is over; its current run is " +
+                                  std::to_string(found->second.run));
+}
+
+/// The quick way, for rows that are all new; else kAlreadyExists.
+Status copy_rows(Connection& connection, const std::vector<const MetricBatch*>& batches) {
+  CopyRows rows;
+  for (const MetricBatch* batch : batches) {
+    for (const MetricRow& row : batch->rows) {
+      rows.row(6);
+      rows.add(batch->trial.value);
+      rows.add(static_cast<std::int32_t>(batch->run));
+      rows.add(row.group);
+      rows.add(row.steps_completed);
+      rows.add(row.reported);
+      rows.add(row.metrics);
+    }
+  }
+  if (rows.empty()) return {};
+  return connection.copy(
+      "COPY metrics (trial_id, run, grp, steps_completed, reported, metrics) FROM STDIN (FORMAT binary)", rows);
+}
+
+/// For rows that may be there already.
+Status insert_rows(Connection& connection, const std::vector<const MetricBatch*>& batches) {
   std::vector<std::int64_t> trials, numbers, steps;
   std::vector<std::string> groups, metrics;
   std::vector<WallTime> times;
-  for (const MetricBatch& batch : batches) {
-    for (const MetricRow& row : batch.rows) {
-      trials.push_back(batch.trial.value);
-      numbers.push_back(batch.run);
+  for (const MetricBatch* batch : batches) {
+    for (const MetricRow& row : batch->rows) {
+      trials.push_back(batch->trial.value);
+      numbers.push_back(batch->run);
       steps.push_back(row.steps_completed);
       groups.push_back(row.group);
       metrics.push_back(row.metrics);
       times.push_back(row.reported);
     }
   }
-  TRY_ASSIGN(const Rows rows, connection.query(kStoreMetrics, trials, numbers, groups, steps, times, metrics));
-  std::map<TrialId, RunNumber> runs;
-  for (int i = 0; i < rows.size(); ++i) {
-    Rows::Row row = rows[i];
-    const auto trial = row.next<TrialId>();
-    runs[trial] = row.next<RunNumber>();
-    if (row.next<bool>()) ++late_rows_of(late, trial.value);
-  }
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    const MetricBatch& batch = batches[i];
-    const std::string name = "trial " + std::to_string(batch.trial.value);
-    const auto found = runs.find(batch.trial);
-    answers[i] = Status();
-    if (found == runs.end()) {
-      answers[i] = fail(Code::kNotFound, name + " not found");
-    } else if (found->second != batch.run) {
-      answers[i] = fail(Code::kAborted, "run " + std::to_string(batch.run) + " of " + name +
-                                            " is over; its current run is " + std::to_string(found->second));
+  TRY(connection.query("INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
+                       " SELECT trial, run::integer, grp, steps, reported, metrics::json FROM"
+                       " unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
+                       " AS r (trial, run, grp, steps, reported, metrics) ON CONFLICT DO NOTHING",
+                       trials, numbers, groups, steps, times, metrics));
+  return {};
+}
+
+Status write_metrics(Connection& connection, const std::vector<MetricBatch>& batches,
+                     std::vector<Status>& answers, LateRows& late) {
+  using Store = Status (*)(Connection&, const std::vector<const MetricBatch*>&);
+  for (const Store store : {copy_rows, insert_rows}) {
+    TRY(connection.begin());
+    TRY_ASSIGN(const auto standing, fence(connection, batches));
+    std::vector<const MetricBatch*> current;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      answers[i] = answer_for(batches[i], standing);
+      if (answers[i]) current.push_back(&batches[i]);
     }
+    const Status stored = store(connection, current);
+    if (!stored && stored.error().code == Code::kAlreadyExists && store == copy_rows) {
+      connection.rollback();
+      continue;
+    }
+    TRY(stored);
+    const Status done = connection.commit();
+    // Whether or not the answer was lost: the next try would not find them new.
+    for (const auto& [trial, its] : standing)
+      if (its.late) ++late_rows_of(late, trial.value);
+    return done;
   }
   return {};
 }
@@ -285,16 +353,18 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
 
 }  // namespace
 
-Status check_json_object(std::string_view json, std::size_t limit) {
+Result<std::vector<std::string>> check_json_object(std::string_view json, std::size_t limit, int depth) {
   Storable storable;
   const bool stored = json.size() <= limit && nlohmann::json::sax_parse(json.begin(), json.end(), &storable);
-  if (stored && storable.plain) return {};
-  TRY_ASSIGN(const Json parsed, parse_json(json, {.bytes = limit, .depth = 32}));
+  if (stored && storable.plain) return std::move(storable.names);
+  TRY_ASSIGN(const Json parsed, parse_json(json, {.bytes = limit, .depth = depth}));
   if (!parsed.is_object()) return fail(Code::kInvalidArgument, "must be a JSON object");
   if (!stored)
     return fail(Code::kInvalidArgument,
                 "holds a NUL character or a number too small for a double; leave it out");
-  return {};
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parsed.items()) names.push_back(name);
+  return names;
 }
 
 struct BulkWriter::Impl {

@@ -20,7 +20,8 @@ namespace det::db {
 /// kInvalidArgument when PostgreSQL could not store or read back this JSON object (not an object, NUL as
 /// \u0000, too deep, ill-formed): what a stranger wrote must pass here before it becomes a core input or a
 /// metric row.
-Status check_json_object(std::string_view json, std::size_t limit = 1 << 20);
+/// The keys of the object itself.
+Result<std::vector<std::string>> check_json_object(std::string_view json, std::size_t limit = 1 << 20, int depth = 32);
 
 struct MetricRow {
   std::string group;  ///< "training" or any other but "validation", whose rows the core writes

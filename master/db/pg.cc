@@ -92,12 +92,56 @@ Error Connection::failure(const PGresult* result) const {
 
 Result<Rows> Connection::run(const char* sql, const Params& params) {
   const Params::View view = params.view();
-  PGresult* result = PQexecParams(connection_.get(), sql, params.size(), view.types.data(),
-                                  view.values.data(), view.lengths.data(), view.formats.data(), 1);
+  return rows_of(PQexecParams(connection_.get(), sql, params.size(), view.types.data(), view.values.data(),
+                              view.lengths.data(), view.formats.data(), 1));
+}
+
+Result<Rows> Connection::rows_of(PGresult* result) const {
   const ExecStatusType status = PQresultStatus(result);
   Rows rows(result);
   if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return tl::unexpected(failure(result));
   return rows;
+}
+
+Result<Rows> Connection::run_prepared(const char* sql, const Params& params) {
+  const Params::View view = params.view();
+  std::string key(sql);
+  for (const Oid type : view.types) key += ' ' + std::to_string(type);
+  auto known = asked_.find(key);
+  if (known == asked_.end()) {
+    if (asked_.size() >= kMostAsked) {
+      // Texts are put together from pieces. There are few in use; should there be many, all begin anew.
+      asked_.clear();
+      prepared_.clear();
+      TRY(script("DEALLOCATE ALL"));
+    }
+    const std::string name = "q" + std::to_string(asked_.size());
+    TRY(rows_of(PQprepare(connection_.get(), name.c_str(), sql, params.size(), view.types.data())));
+    known = asked_.emplace(std::move(key), name).first;
+  }
+  return rows_of(PQexecPrepared(connection_.get(), known->second.c_str(), params.size(), view.values.data(),
+                                view.lengths.data(), view.formats.data(), 1));
+}
+
+Status Connection::copy(const char* sql, const CopyRows& rows) {
+  PGconn* raw = connection_.get();
+  const Result_ begun(PQexec(raw, sql), PQclear);
+  if (PQresultStatus(begun.get()) != PGRES_COPY_IN) return tl::unexpected(failure(begun.get()));
+  constexpr std::size_t kPiece = 1 << 20;
+  const std::string& bytes = rows.bytes();
+  bool sent = true;
+  for (std::size_t at = 0; sent && at < bytes.size(); at += kPiece)
+    sent = PQputCopyData(raw, bytes.data() + at, static_cast<int>(std::min(kPiece, bytes.size() - at))) == 1;
+  // Ends the rows too.
+  sent = sent && PQputCopyData(raw, "\377\377", 2) == 1 && PQputCopyEnd(raw, nullptr) == 1;
+  Status status;
+  if (!sent) status = tl::unexpected(failure(nullptr));
+  while (PGresult* next = PQgetResult(raw)) {
+    const Result_ result(next, PQclear);
+    if (status && PQresultStatus(next) != PGRES_COMMAND_OK) status = tl::unexpected(failure(next));
+    if (!alive() || PQresultStatus(next) == PGRES_COPY_IN) break;
+  }
+  return status;
 }
 
 Status Connection::script(const std::string& sql) {
@@ -169,6 +213,7 @@ Status Connection::pipeline(const std::vector<Statement>& statements) {
   if (alive() && !PQexitPipelineMode(raw)) status = tl::unexpected(failure(nullptr));
   if (!status && !prepared_.empty()) {
     prepared_.clear();
+    asked_.clear();
     if (alive()) rollback(), (void)script("DEALLOCATE ALL");
   }
   return status;

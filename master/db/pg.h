@@ -157,6 +157,24 @@ class Rows {
   std::unique_ptr<PGresult, void (*)(PGresult*)> result_;
 };
 
+/// Rows in COPY's binary form: each begins with row(), then its columns from left to right. Nothing is converted on
+/// the way, so a column's type must be the table's. Text is repaired as Params do.
+class CopyRows {
+ public:
+  CopyRows();
+  void row(int columns);
+  void add(std::int64_t value);  ///< bigint
+  void add(std::int32_t value);  ///< integer
+  void add(std::string_view text);
+  void add(WallTime time);
+  bool empty() const { return empty_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+  bool empty_ = true;
+};
+
 /// One statement of a pipeline. `sql` must live as long as the connection (constant text): it is prepared
 /// once.
 struct Statement {
@@ -178,6 +196,10 @@ class Connection {
     return run(sql, Params(values...));
   }
   Result<Rows> run(const char* sql, const Params& params);
+  /// The same for what is asked again and again: PostgreSQL reads and plans the text once.
+  Result<Rows> run_prepared(const char* sql, const Params& params);
+  /// `sql` is COPY … FROM STDIN (FORMAT binary).
+  Status copy(const char* sql, const CopyRows& rows);
   /// Several statements of our own in one text (migrations, SET); no results.
   Status script(const std::string& sql);
   /// Sends all, then reads all: one round trip. Call inside a transaction; after a failure the transaction is
@@ -197,9 +219,12 @@ class Connection {
  private:
   explicit Connection(PGconn* connection) : connection_(connection, PQfinish) {}
   Error failure(const PGresult* result) const;
+  Result<Rows> rows_of(PGresult* result) const;
   Status enqueue(const Statement& statement, std::vector<bool>& is_prepare);
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
-  std::map<const char*, std::string> prepared_;
+  std::map<const char*, std::string> prepared_;  ///< of pipelines
+  std::map<std::string, std::string> asked_;     ///< of run_prepared, by text and types of parameters
+  static constexpr std::size_t kMostAsked = 256;
 };
 
 /// A wait that another thread can end.

@@ -18,8 +18,10 @@ constexpr std::int64_t kEpoch = 946'684'800'000'000;
 
 template <typename T>
 void put(std::string& out, T value) {
-  for (int shift = (static_cast<int>(sizeof(T)) - 1) * 8; shift >= 0; shift -= 8)
-    out.push_back(static_cast<char>((static_cast<std::uint64_t>(value) >> shift) & 0xff));
+  char bytes[sizeof(T)];
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    bytes[i] = static_cast<char>((static_cast<std::uint64_t>(value) >> (8 * (sizeof(T) - 1 - i))) & 0xff);
+  out.append(bytes, sizeof(T));
 }
 
 template <typename T>
@@ -131,6 +133,31 @@ Params::View Params::view() const {
   }
   return view;
 }
+
+CopyRows::CopyRows() : bytes_("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19) {}
+void CopyRows::row(int columns) {
+  put(bytes_, static_cast<std::int16_t>(columns));
+  empty_ = false;
+}
+void CopyRows::add(std::int64_t value) {
+  put<std::int32_t>(bytes_, 8);
+  put(bytes_, value);
+}
+void CopyRows::add(std::int32_t value) {
+  put<std::int32_t>(bytes_, 4);
+  put(bytes_, value);
+}
+void CopyRows::add(std::string_view text) {
+  if (!storable(text)) {
+    const std::string repaired = make_utf8(text);
+    put(bytes_, static_cast<std::int32_t>(repaired.size()));
+    bytes_ += repaired;
+    return;
+  }
+  put(bytes_, static_cast<std::int32_t>(text.size()));
+  bytes_ += text;
+}
+void CopyRows::add(WallTime time) { add(time.micros - kEpoch); }
 
 std::int64_t Rows::affected() const { return std::atoll(PQcmdTuples(result_.get())); }
 

@@ -29,8 +29,8 @@ Result<std::shared_ptr<const expconf::ExperimentConfig>> read_config(ExperimentI
 Status load_experiments(Connection& connection, Choice choice, core::Recovered& out) {
   TRY_ASSIGN(const Rows rows,
              connection.query(
-                 "SELECT id, request_id, job_id, owner_id, project_id, state, config, original_config,"
-                 " model_definition, progress, submitted, ended, parent_id, searcher_events, unmanaged,"
+                 "SELECT id, request_id, job_id, owner_id, project_id, state, config, model_definition"
+                 ", progress, submitted, ended, parent_id, searcher_events, unmanaged,"
                  " resource_pool, coalesce(priority, 0), coalesce(weight, 1), max_slots, coalesce(queue_position, 0)"
                  " FROM experiments"
                  " WHERE id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY id", choice));
@@ -40,7 +40,7 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
     row.into(experiment.id, experiment.request_id, experiment.job_id, experiment.owner, experiment.project);
     experiment.state = read_state(row);
     TRY_ASSIGN(experiment.config, read_config(experiment.id, row.next<std::string>()));
-    row.into(experiment.original_config, experiment.model_definition, experiment.progress,
+    row.into(experiment.model_definition, experiment.progress,
              experiment.submitted, experiment.ended, experiment.parent, experiment.searcher_events,
              experiment.unmanaged);
     core::QueuePlace& queue = experiment.queue;

@@ -14,7 +14,7 @@ struct Overloaded : T... {
 template <typename... T>
 Overloaded(T...) -> Overloaded<T...>;
 
-Statement insert_experiment(const core::Experiment& row) {
+Statement insert_experiment(const core::Experiment& row, const std::string& original_config) {
   const expconf::ExperimentConfig& config = *row.config;
   return {
       "INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
@@ -27,7 +27,7 @@ Statement insert_experiment(const core::Experiment& row) {
       "EXCLUDED.ended,"
       " searcher_events = EXCLUDED.searcher_events",
       Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
-             dump_json(config.resolved), row.original_config, row.model_definition, row.progress,
+             dump_json(config.resolved), original_config, row.model_definition, row.progress,
              row.submitted, row.ended, row.parent, row.searcher_events, config.name, config.description,
              config.labels, row.queue.pool, config.searcher.name, config.searcher.metric,
              config.searcher.smaller_is_better, row.unmanaged, row.queue.priority, row.queue.weight,
@@ -37,11 +37,11 @@ Statement insert_experiment(const core::Experiment& row) {
 Statement update_experiment(const core::Experiment& row) {
   return {
       // Not project_id: it is the API's once the row is there (queries_workspace moves experiments).
-      "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, state = $5, original_config = $6,"
-      " model_definition = $7, progress = $8, submitted = $9, ended = $10, parent_id = $11, searcher_events = $12,"
-      " unmanaged = $13, resource_pool = $14, priority = $15, weight = $16, max_slots = $17, queue_position = $18"
+      "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, state = $5, model_definition = $6,"
+      " progress = $7, submitted = $8, ended = $9, parent_id = $10, searcher_events = $11, unmanaged = $12,"
+      " resource_pool = $13, priority = $14, weight = $15, max_slots = $16, queue_position = $17"
       " WHERE id = $1",
-      Params(row.id, row.request_id, row.job_id, row.owner, core::state_name(row.state), row.original_config,
+      Params(row.id, row.request_id, row.job_id, row.owner, core::state_name(row.state),
              row.model_definition, row.progress, row.submitted, row.ended, row.parent, row.searcher_events,
              row.unmanaged, row.queue.pool, row.queue.priority, row.queue.weight, row.queue.max_slots,
              row.queue.position),
@@ -181,7 +181,7 @@ Statement statement_for(const core::Write& write) {
   return std::visit(
       Overloaded{
           [](const core::PutExperiment& w) {
-            return w.first ? insert_experiment(w.row) : update_experiment(w.row);
+            return w.first ? insert_experiment(w.row, w.original_config) : update_experiment(w.row);
           },
           [](const core::PutTrial& w) { return put_trial(w.row); },
           [](const core::PutCommand& w) { return put_command(w.row); },

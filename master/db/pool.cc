@@ -8,7 +8,7 @@ Pool::Pool(ConnectOptions options, int connections)
 }
 
 Result<Rows> Pool::run(const char* sql, const Params& params) {
-  return with<Rows>([&](Connection& connection) { return connection.run(sql, params); });
+  return with<Rows>([&](Connection& connection) { return connection.run_prepared(sql, params); });
 }
 
 Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {

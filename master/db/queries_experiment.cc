@@ -32,19 +32,6 @@
   "   WHERE t.experiment_id = e.id AND a.state <> 'TERMINATED' ORDER BY array_position("                   \
   "   ARRAY['RUNNING', 'TERMINATING', 'STARTING', 'PULLING', 'ASSIGNED'], a.state) LIMIT 1) live ON true"
 
-#define DET_EXPERIMENT_FILTER                                                                             \
-  " FROM experiments e"                                                                                   \
-  " WHERE ($1 = '' OR position(lower($1) IN lower(e.name)) > 0)"                                          \
-  " AND ($2 = '' OR position(lower($2) IN lower(e.description)) > 0)"                                      \
-  " AND (cardinality($3::text[]) = 0 OR e.labels @> $3)"                                                 \
-  " AND ($4::boolean IS NULL OR e.archived = $4) AND (cardinality($5::text[]) = 0 OR e.state = ANY ($5))" \
-  " AND (cardinality($6::text[]) = 0 OR e.owner_id IN (SELECT x.id FROM users x WHERE x.name = ANY ($6)))" \
-  " AND (cardinality($7::bigint[]) = 0 OR "                                                              \
-  "e.owner_id = ANY ($7))"                                                                                \
-  " AND ($8::bigint IS NULL OR e.project_id = $8) AND ($9::bigint[] IS NULL OR e.project_id IN"             \
-  " (SELECT p.id FROM projects p WHERE p.workspace_id = ANY ($9))) AND e.id BETWEEN $10 AND $11"            \
-  " AND (cardinality($12::bigint[]) = 0 OR e.id = ANY ($12)) AND e.id <> ALL ($13)"
-
 namespace det::db {
 namespace {
 
@@ -103,25 +90,65 @@ std::vector<std::string> names(const std::vector<core::State>& states) {
   return names;
 }
 
+/// FROM and WHERE of a list. Only conditions that are set: the plan is kept with the text, and the usual list is
+/// counted and cut by an index alone.
+class Chosen {
+ public:
+  explicit Chosen(const ExperimentFilter& filter) {
+    if (!filter.name.empty()) add("position(lower(", filter.name, ") IN lower(e.name)) > 0");
+    if (!filter.description.empty()) add("position(lower(", filter.description, ") IN lower(e.description)) > 0");
+    if (!filter.labels.empty()) add("e.labels @> ", filter.labels);
+    if (filter.archived) add("e.archived = ", *filter.archived);
+    if (!filter.states.empty()) add("e.state = ANY (", names(filter.states), ")");
+    if (!filter.users.empty())
+      add("e.owner_id IN (SELECT x.id FROM users x WHERE x.name = ANY (", filter.users, "))");
+    if (!filter.user_ids.empty()) add("e.owner_id = ANY (", filter.user_ids, ")");
+    if (filter.project) add("e.project_id = ", *filter.project);
+    if (filter.visible)
+      add("e.project_id IN (SELECT p.id FROM projects p WHERE p.workspace_id = ANY (", *filter.visible, "))");
+    if (filter.first_id > 0) add("e.id >= ", filter.first_id);
+    if (filter.last_id < INT64_MAX) add("e.id <= ", filter.last_id);
+    if (!filter.ids.empty()) add("e.id = ANY (", filter.ids, ")");
+    if (!filter.not_ids.empty()) add("e.id <> ALL (", filter.not_ids, ")");
+  }
+
+  /// The next parameter, between pieces of the statement.
+  template <typename T>
+  std::string place(const T& value) {
+    params.add(value);
+    return "$" + std::to_string(params.size());
+  }
+
+  std::string sql = " FROM experiments e";
+  Params params;
+
+ private:
+  template <typename T>
+  void add(const char* before, const T& value, const char* after = "") {
+    sql += params.size() == 0 ? " WHERE " : " AND ";
+    sql += before + place(value) + after;
+  }
+};
+
 }  // namespace
 
 Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter& filter) {
-  Params params(filter.name, filter.description, filter.labels, filter.archived, names(filter.states),
-                filter.users, filter.user_ids, filter.project, filter.visible, filter.first_id, filter.last_id,
-                filter.ids, filter.not_ids);
-  TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" DET_EXPERIMENT_FILTER, params));
+  Chosen chosen(filter);
+  const std::string& from = chosen.sql;
+  TRY_ASSIGN(const Rows counted, pool.run(("SELECT count(*)" + from).c_str(), chosen.params));
   Page<ExperimentRow> page;
   page.total = counted[0].next<std::int64_t>();
   const Span span = resolve(filter.window, page.total);
   page.start = span.first;
   if (span.count == 0) return page;
-  params.add(span.first);
-  params.add(span.count);
   const std::string way =
       filter.window.descending ? " DESC NULLS LAST, e.id DESC" : " ASC NULLS LAST, e.id ASC";
-  const std::string sql = std::string("SELECT e.id" DET_EXPERIMENT_FILTER " ORDER BY ") + sort_key(filter.sort) + way +
-                          " OFFSET $14 LIMIT $15";
-  TRY_ASSIGN(const Rows found, pool.run(sql.c_str(), params));
+  std::string sql = "SELECT e.id" + from + " ORDER BY ";
+  // Ids are never null, and an index scan serves their own order alone.
+  sql += filter.sort == ExperimentSort::kId ? (filter.window.descending ? "e.id DESC" : "e.id") : sort_key(filter.sort) + way;
+  sql += " OFFSET " + chosen.place(span.first);
+  sql += " LIMIT " + chosen.place(span.count);
+  TRY_ASSIGN(const Rows found, pool.run(sql.c_str(), chosen.params));
   std::map<std::int64_t, std::size_t> places;
   std::vector<std::int64_t> ids;
   for (int i = 0; i < found.size(); ++i) {

@@ -84,13 +84,11 @@ struct ToChange {
 
 }  // namespace
 
-std::vector<Change> changes_of(const std::vector<core::Write>& group,
-                               const std::map<TrialId, core::Trial>& trials) {
-  std::vector<Change> changes;
-  for (const core::Write& write : group) {
-    if (auto change = std::visit(ToChange{trials}, write)) changes.push_back(std::move(*change));
+void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::map<TrialId, core::Trial>& trials,
+                 std::vector<Change>& changes) {
+  for (std::size_t i = from; i < group.size(); ++i) {
+    if (auto change = std::visit(ToChange{trials}, group[i])) changes.push_back(std::move(*change));
   }
-  return changes;
 }
 
 }  // namespace det::loop

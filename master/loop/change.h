@@ -24,9 +24,9 @@ struct Change {
   double progress = 0;
 };
 
-/// What a write group tells its watchers, in order. `trials` gives a trial's experiment where the write lacks
-/// it.
-std::vector<Change> changes_of(const std::vector<core::Write>& group,
-                               const std::map<TrialId, core::Trial>& trials);
+/// Adds what the writes of a group from the one of number `from` tell its watchers, in order. `trials` gives a trial's
+/// experiment where the write lacks it.
+void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::map<TrialId, core::Trial>& trials,
+                 std::vector<Change>& changes);
 
 }  // namespace det::loop

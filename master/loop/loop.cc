@@ -96,13 +96,14 @@ void Loop::run() {
     std::vector<Item> batch = queue_.pop_batch(kBatch, nap);
     if (batch.empty() && queue_.closed()) break;
     for (Item& item : batch) take(std::move(item));
-    core::Effects effects;
     const core::Now now = clock_();
+    const std::size_t before = effects_.writes.size();
     if (auto deadline = core_.next_deadline(); deadline && *deadline <= now.mono) {
-      core_.step(core::Tick{}, now, effects);
+      core_.step(core::Tick{}, now, effects_);
     }
-    core_.schedule(now, effects);
-    emit(std::move(effects));
+    core_.schedule(now, effects_);
+    tell_changes(before);
+    emit();
   }
   // Callers whose reply the core still owes (none does today) hear that it will not come.
   for (auto& [to, answer] : waiting_) answer(tl::unexpected(stopped_error()));
@@ -112,7 +113,7 @@ void Loop::run() {
 void Loop::take(Item item) {
   if (auto* inspection = std::get_if<Inspection>(&item)) {
     inspection->read(core_);
-    outbox_.push(Parcel{.after = appended_, .released = std::move(inspection->released)});
+    parcel_.inspected.push_back(std::move(inspection->released));
     return;
   }
   auto& call = std::get<Call>(item);
@@ -121,12 +122,12 @@ void Loop::take(Item item) {
     to = next_reply_++;
     if (set_reply(call.input, to)) waiting_.emplace(to, std::move(call.answer));
   }
-  core::Effects effects;
+  const std::size_t before = effects_.writes.size();
   const core::Now now = clock_();
-  core_.step(call.input, now, effects);
+  core_.step(call.input, now, effects_);
   ++steps_;
   step_micros_ += static_cast<std::uint64_t>((clock_().mono - now.mono).count());
-  emit(std::move(effects));
+  tell_changes(before);
 }
 
 Loop::Stats Loop::stats() const {
@@ -137,10 +138,13 @@ Loop::Stats Loop::stats() const {
           .undurable = appended > durable ? appended - durable : 0};
 }
 
-void Loop::emit(core::Effects effects) {
-  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty()) return;
-  Parcel parcel;
-  parcel.changes = changes_of(effects.writes, core_.trials());
+/// At once: what a later step ends, the core forgets.
+void Loop::tell_changes(std::size_t from) { add_changes(effects_.writes, from, core_.trials(), parcel_.changes); }
+
+void Loop::emit() {
+  core::Effects effects = std::exchange(effects_, {});
+  Parcel parcel = std::exchange(parcel_, {});
+  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && parcel.inspected.empty()) return;
   if (!effects.writes.empty()) appended_seen_ = appended_ = store_.append(std::move(effects.writes));
   parcel.after = appended_;
   parcel.sends = std::move(effects.sends);
@@ -175,7 +179,7 @@ void Loop::release() {
     for (core::Send& send : parcel->sends) sinks_.send(std::move(send));
     for (auto& [answer, value] : parcel->replies) answer(std::move(value));
     for (const Change& change : parcel->changes) sinks_.changed(change);
-    if (parcel->released) parcel->released();
+    for (const auto& released : parcel->inspected) released();
   }
 }
 

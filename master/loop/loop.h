@@ -82,13 +82,14 @@ class Loop {
     std::vector<core::Send> sends;
     std::vector<std::pair<std::function<void(Answer)>, Answer>> replies;
     std::vector<Change> changes;
-    std::function<void()> released;
+    std::vector<std::function<void()>> inspected;
   };
 
   void run();
   void release();
   void take(Item item);
-  void emit(core::Effects effects);
+  void tell_changes(std::size_t from);
+  void emit();
   void wake(db::Sequence durable);
 
   core::Core core_;
@@ -103,6 +104,9 @@ class Loop {
   std::map<core::ReplyTo, std::function<void(Answer)>> waiting_;
   core::ReplyTo next_reply_ = 1;
   db::Sequence appended_ = 0;
+  /// Of the batch in hand: it is one write group, so what a step leads to is durable with the step.
+  core::Effects effects_;
+  Parcel parcel_;
 
   /// Highest durable sequence; kBroken once the store has failed.
   static constexpr db::Sequence kBroken = ~db::Sequence{0};

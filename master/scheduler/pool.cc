@@ -18,6 +18,18 @@ void Pool::change_nodes(RunningState& state, const Change& change) {
   }
 }
 
+static Scheduler::Waiting sum(const JobState& job) {
+  Scheduler::Waiting all;
+  for (const auto& [shape, trials] : job.waiting) {
+    if (trials.empty()) continue;
+    const TrialId first(*trials.begin());
+    if (all.requests == 0 || first < all.first) all.first = first;
+    all.requests += static_cast<int>(trials.size());
+    all.slots += shape.slots * static_cast<int>(trials.size());
+  }
+  return all;
+}
+
 void Pool::load(const Snapshot& snapshot) {
   for (const Agent& agent : snapshot.agents) put_agent(agent);
   for (const Job& job : snapshot.jobs) put_job(job);
@@ -186,6 +198,23 @@ Plan Scheduler::decide() {
 
 const std::vector<Hold>& Scheduler::holds() const { return pool_->holds; }
 Snapshot Scheduler::snapshot() const { return pool_->snapshot(); }
+
+const Rules& Scheduler::rules() const { return pool_->rules; }
+int Scheduler::queued() const { return static_cast<int>(pool_->waiting.size()); }
+bool Scheduler::waits(TrialId trial) const { return pool_->waiting.contains(trial.value); }
+
+std::map<ExperimentId, Scheduler::Waiting> Scheduler::waiting() const {
+  std::map<ExperimentId, Waiting> found;
+  for (const auto& [id, job] : pool_->queue.jobs()) {
+    if (const Waiting its = sum(job); its.requests > 0) found.emplace(job.job.id, its);
+  }
+  return found;
+}
+
+Scheduler::Waiting Scheduler::waiting(ExperimentId id) const {
+  const JobState* job = pool_->queue.find(id);
+  return job ? sum(*job) : Waiting();
+}
 
 Plan schedule(const Snapshot& snapshot) { return Scheduler(snapshot).decide(); }
 

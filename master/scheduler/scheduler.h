@@ -176,6 +176,18 @@ class Scheduler {
 
   /// As of the last `decide`, in the order of the walk.
   const std::vector<Hold>& holds() const;
+  const Rules& rules() const;
+  /// Requests that wait.
+  int queued() const;
+  bool waits(TrialId trial) const;
+  /// The requests of one job: how many, the slots that they ask for together, the first by number. Looks at none.
+  struct Waiting {
+    int requests = 0, slots = 0;
+    TrialId first;  ///< 0 for none
+  };
+  std::map<ExperimentId, Waiting> waiting() const;  ///< of jobs that have any
+  Waiting waiting(ExperimentId job) const;
+  /// All there is, copied: as long as there are requests.
   Snapshot snapshot() const;
 
  private:

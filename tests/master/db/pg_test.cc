@@ -123,6 +123,74 @@ TEST_CASE("a server that is away is unavailable, and waiting for it ends") {
   canceler.join();
 }
 
+TEST_CASE("a statement asked again has the answer of then, whatever else its text was asked with") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  REQUIRE(connection.script("CREATE TABLE t (x int)"));
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(connection.script("INSERT INTO t VALUES (1)"));
+    auto rows = connection.run_prepared("SELECT count(*) FROM t WHERE x = $1", db::Params(1));
+    REQUIRE(rows);
+    CHECK((*rows)[0].next<std::int64_t>() == i + 1);
+    // The same bits are another number as another type.
+    auto number = connection.run_prepared("SELECT $1", db::Params(std::int64_t{3}));
+    auto text = connection.run_prepared("SELECT $1", db::Params("3"));
+    REQUIRE((number && text));
+    CHECK((*number)[0].next<std::int64_t>() == 3);
+    CHECK((*text)[0].next<std::string>() == "3");
+  }
+  CHECK_FALSE(connection.run_prepared("SELECT no such thing", db::Params()));
+  // More texts than are kept, and a pipeline that forgets all of them.
+  for (int i = 0; i < 600; ++i) {
+    auto rows = connection.run_prepared(("SELECT " + std::to_string(i)).c_str(), db::Params());
+    REQUIRE(rows);
+    CHECK((*rows)[0].next<std::int64_t>() == i);
+  }
+  CHECK_FALSE(connection.pipeline({{"SELECT 1/0", db::Params()}}));
+  CHECK(connection.run_prepared("SELECT 599", db::Params()));
+  REQUIRE(connection.begin());
+  CHECK(connection.pipeline({{"INSERT INTO t VALUES (2)", db::Params()}}));
+  REQUIRE(connection.commit());
+}
+
+TEST_CASE("rows that are copied come back to the bit; one that cannot be stored takes the others with it") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  REQUIRE(connection.script("CREATE TABLE t (a bigint PRIMARY KEY, b integer, c text, d timestamptz, e json)"));
+  constexpr const char* kCopy = "COPY t (a, b, c, d, e) FROM STDIN (FORMAT binary)";
+  const auto add = [](db::CopyRows& rows, std::int64_t a, std::string_view c) {
+    rows.row(5);
+    rows.add(a);
+    rows.add(std::int32_t{-7});
+    rows.add(c);
+    rows.add(WallTime{1'234'567'890'123'456});
+    rows.add(R"({"x":  1e-300})");
+  };
+  const std::string large(3 << 20, 'x');
+  db::CopyRows rows;
+  CHECK(rows.empty());
+  add(rows, INT64_MIN, "日\xff\0!");
+  add(rows, INT64_MAX, large);
+  REQUIRE(connection.copy(kCopy, rows));
+  auto back = connection.query("SELECT a, b, c, d, e FROM t ORDER BY a");
+  REQUIRE(back);
+  REQUIRE(back->size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    auto row = (*back)[i];
+    CHECK(row.next<std::int64_t>() == (i == 0 ? INT64_MIN : INT64_MAX));
+    CHECK(row.next<std::int64_t>() == -7);
+    CHECK(row.next<std::string>() == (i == 0 ? "日\xEF\xBF\xBD" : large));
+    CHECK(row.next<WallTime>() == WallTime{1'234'567'890'123'456});
+    CHECK(row.next<std::string>() == R"({"x":  1e-300})");
+  }
+  db::CopyRows again;
+  add(again, 1, "new");
+  add(again, INT64_MAX, "there already");
+  CHECK(connection.copy(kCopy, again).error().code == Code::kAlreadyExists);
+  CHECK(connection.copy("COPY nothing FROM STDIN (FORMAT binary)", again).error().code == Code::kInternal);
+  CHECK((*connection.query("SELECT count(*) FROM t"))[0].next<std::int64_t>() == 2);
+}
+
 TEST_CASE("the pool goes on after its connections were killed") {
   const Database database(false);
   db::Pool pool(database.connect(), 2);

@@ -53,7 +53,8 @@ struct World {
     core::Trial best = plain_trial(1);
     best.best_metric = 0.9;
     store.write(
-        {core::PutExperiment{plain_experiment(), true}, core::PutTrial{best}, core::PutTrial{plain_trial(2)},
+        {core::PutExperiment{plain_experiment(), true, "name: mine  # as I wrote it"},
+         core::PutExperiment{plain_experiment(), false}, core::PutTrial{best}, core::PutTrial{plain_trial(2)},
          core::PutAllocation{allocation(1, 1, core::AllocationState::kTerminated)},
          core::PutAllocation{allocation(1, 2, core::AllocationState::kRunning)}, validation(1, 100, 0.5),
          validation(1, 200, 0.9), validation(1, 300, 0.7), validation(1, 400, kNaN),
@@ -94,6 +95,7 @@ TEST_CASE("an experiment is shown with all that belongs to it") {
   const auto one = db::get_experiment(world.pool, ExperimentId(1));
   if (!one) FAIL(one.error().message);
   CHECK(one->name == "mnist é");
+  CHECK(one->original_config == "name: mine  # as I wrote it");
   CHECK(one->labels == std::vector<std::string>{"blue", "two words"});
   CHECK(one->username == "ada");
   CHECK(one->project_name == "Uncategorized");
@@ -156,6 +158,12 @@ TEST_CASE("experiments are filtered, sorted and cut into pages") {
   CHECK(list({.users = {"bob"}}).empty());
   CHECK(list({.user_ids = {1}, .project = 1}).size() == 5);
   CHECK(list({.project = 2}).empty());
+  CHECK(list({.visible = std::vector<std::int64_t>{1}}).size() == 5);
+  CHECK(list({.visible = std::vector<std::int64_t>{}}).empty());
+  CHECK(list({.first_id = 2, .last_id = 4}) == Ids{2, 3, 4});
+  CHECK(list({.ids = {4, 2, 9}, .not_ids = {2}}) == Ids{4});
+  CHECK(list({.name = "net", .archived = false, .states = {core::State::kCompleted}, .users = {"ada", "bob"}, .project = 1,
+              .first_id = 1, .not_ids = {2}, .sort = db::ExperimentSort::kUser, .window = {.limit = 3}}) == Ids{4});
   CHECK(list({.sort = db::ExperimentSort::kProgress}) == Ids{1, 5, 4, 3, 2});
   CHECK(list({.sort = db::ExperimentSort::kNumTrials, .window = {.limit = 1, .descending = true}}) == Ids{1});
   for (int key = 0; key <= static_cast<int>(db::ExperimentSort::kResourcePool); ++key)

@@ -54,7 +54,6 @@ core::Experiment Sampler::experiment(ExperimentId id) {
   row.state = live_state();
   row.config = sample_config();
   row.model_definition = text();
-  row.original_config = text();
   row.progress = random_.uniform();
   row.submitted = time();
   row.ended = maybe_time();
@@ -157,7 +156,7 @@ std::string show(const std::optional<WallTime>& time) { return time ? std::to_st
 void show(std::ostream& out, const core::Experiment& e) {
   out << "experiment " << e.id << '|' << e.request_id << '|' << e.job_id << '|' << e.owner << '|' << e.project
       << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.model_definition
-      << '|' << e.original_config << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended)
+      << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended)
       << '|' << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '|'
       << e.queue.pool << '/' << e.queue.priority << '/' << e.queue.weight << '/' << e.queue.max_slots.value_or(-1) << '/'
       << e.queue.position << '\n';

@@ -26,9 +26,7 @@ struct World {
 
   World() {
     test::RunningStore store(test::open_store(database));
-    core::Experiment experiment = test::plain_experiment();
-    experiment.original_config = kCanary;
-    store.write({core::PutExperiment{experiment, true}, core::PutTrial{test::plain_trial()}});
+    store.write({core::PutExperiment{test::plain_experiment(), true, kCanary}, core::PutTrial{test::plain_trial()}});
     db::Pool& pool = bench.pool;
     REQUIRE(pool.query("UPDATE experiments SET name = $1", kCanary));
     REQUIRE(pool.query(

@@ -24,6 +24,29 @@ class World {
   int starts() const { return starts_; }
   int overtaken() const { return overtaken_; }
 
+  /// What is said of the queue without a copy of it.
+  void check_waiting() {
+    const Snapshot pool = scheduler_.snapshot();
+    std::map<ExperimentId, Scheduler::Waiting> waiting;
+    for (const Request& request : pool.requests) {
+      Scheduler::Waiting& its = waiting[request.job];
+      if (its.requests++ == 0) its.first = request.trial;  // in their order
+      its.slots += request.slots;
+      REQUIRE(scheduler_.waits(request.trial));
+    }
+    REQUIRE(scheduler_.queued() == static_cast<int>(pool.requests.size()));
+    const auto said = scheduler_.waiting();
+    REQUIRE(said.size() == waiting.size());
+    for (const auto& [job, its] : waiting) {
+      for (const Scheduler::Waiting& one : {said.at(job), scheduler_.waiting(job)}) {
+        REQUIRE(one.requests == its.requests);
+        REQUIRE(one.slots == its.slots);
+        REQUIRE(one.first == its.first);
+      }
+    }
+    for (const Running& one : pool.running) REQUIRE_FALSE(scheduler_.waits(one.trial));
+  }
+
   /// Every suggestion is tried, and judged by the reference.
   int check_explanations() {
     const Snapshot pool = scheduler_.snapshot();
@@ -230,6 +253,7 @@ TEST_CASE("what an explanation suggests starts the request") {
     World world(seed);
     for (int step = 0; step < 60; ++step) {
       world.step();
+      world.check_waiting();
       if (step % 10 == 9) tried += world.check_explanations();
     }
   }
