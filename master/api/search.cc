@@ -28,6 +28,7 @@ grpc::ServerUnaryReactor* SearchService::SearchExperiments(grpc::CallbackServerC
       best->set_experiment_id(static_cast<int>(one.row.id.value));
       json_to_struct(one.best_hparams, best->mutable_hparams());
       if (one.row.best_metric) best->mutable_searcher_metric_value()->set_value(*one.row.best_metric);
+      if (one.best_metadata) json_to_struct(*one.best_metadata, best->mutable_metadata());
       if (one.best_validation) {
         json_to_struct(*one.best_validation,
                        best->mutable_best_validation()->mutable_metrics()->mutable_avg_metrics());

@@ -12,6 +12,7 @@
   " LEFT JOIN LATERAL (SELECT t.id, t.hparams, t.best_metric FROM trials t WHERE t.experiment_id = e.id"        \
   " ORDER BY CASE WHEN e.smaller_is_better THEN t.best_metric ELSE -t.best_metric END NULLS LAST, t.id LIMIT 1" \
   ") best ON true"
+#define DET_BEST_METADATA " LEFT JOIN run_metadata noted ON noted.trial_id = best.id"
 #define DET_BEST_VALIDATION                                                                                   \
   " LEFT JOIN LATERAL (SELECT m.metrics FROM metrics m WHERE m.trial_id = best.id AND m.grp = 'validation'"   \
   " AND NOT m.archived AND m.searcher_metric <> 'NaN' ORDER BY CASE WHEN e.smaller_is_better THEN"            \
@@ -105,17 +106,22 @@ class Builder {
   std::optional<Column> column(std::string_view name) {
     if (name == "searcherMetricsVal") best_ = true;
     if (auto found = columns().find(name); found != columns().end()) return found->second;
-    for (const auto& [prefix, json] : {std::pair<std::string_view, std::string_view>{"hp.", "best.hparams"},
-                                       {"validation.", "validation.metrics"}}) {
+    struct Source {
+      std::string_view prefix, json;
+      bool& used;
+    };
+    for (const auto& [prefix, json, used] : {Source{"hp.", "best.hparams", best_},
+                                             Source{"metadata.", "noted.metadata", noted_},
+                                             Source{"validation.", "validation.metrics", validation_}}) {
       if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
       const std::string_view rest = name.substr(prefix.size());
-      (prefix == "hp." ? best_ : validation_) = true;
+      used = true;
       const auto [value, unseen] = values_.try_emplace(std::string(name), "j" + std::to_string(values_.size()) + ".v");
       if (unseen) {
-        // A metric's name may hold dots; a hyperparameter's are levels. Read once a row, however often it is compared
+        // A metric's name may hold dots; others' are levels. Read once a row, however often it is compared
         // (OFFSET 0 keeps the planner from copying the reading to each place): parsing JSON costs more than the rest.
         const std::vector<std::string> path =
-            prefix == "hp." ? split(rest, '.') : std::vector<std::string>{std::string(rest)};
+            prefix == "validation." ? std::vector<std::string>{std::string(rest)} : split(rest, '.');
         reads_ += " CROSS JOIN LATERAL (SELECT " + std::string(json) + " #> " + parameter(path) +
                   "::text[] AS v OFFSET 0) " + value->second.substr(0, value->second.find('.'));
       }
@@ -222,7 +228,8 @@ class Builder {
  private:
   std::string tables() const {
     std::string from = " FROM experiments e JOIN users u ON u.id = e.owner_id";
-    if (best_ || validation_) from += DET_BEST_TRIAL;
+    if (best_ || noted_ || validation_) from += DET_BEST_TRIAL;
+    if (noted_) from += DET_BEST_METADATA;
     if (validation_) from += DET_BEST_VALIDATION;
     return from + reads_;
   }
@@ -231,7 +238,7 @@ class Builder {
   std::string reads_;
   Params params_;
   std::vector<std::string> problems_;
-  bool best_ = false, validation_ = false;
+  bool best_ = false, noted_ = false, validation_ = false;
 };
 
 Status add_filter(Builder& builder, const std::string& text) {
@@ -296,9 +303,9 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
   std::vector<std::int64_t> ids;
   for (int i = 0; i < found.size(); ++i) ids.push_back(found[i].next<std::int64_t>());
   TRY_ASSIGN(std::vector<ExperimentRow> rows, experiments_by_id(pool, ids));
-  TRY_ASSIGN(const Rows best, pool.query("SELECT e.id, best.hparams, validation.metrics FROM unnest($1::bigint[]) i (id)"
-                                         " JOIN experiments e ON e.id = i.id" DET_BEST_TRIAL DET_BEST_VALIDATION,
-                                         ids));
+  TRY_ASSIGN(const Rows best, pool.query("SELECT e.id, best.hparams, validation.metrics, noted.metadata"
+                                         " FROM unnest($1::bigint[]) i (id) JOIN experiments e ON e.id = i.id"
+                                         DET_BEST_TRIAL DET_BEST_METADATA DET_BEST_VALIDATION, ids));
   std::map<std::int64_t, FoundExperiment> by_id;
   for (ExperimentRow& row : rows) by_id[row.id.value].row = std::move(row);
   for (int i = 0; i < best.size(); ++i) {
@@ -306,6 +313,7 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
     FoundExperiment& one = by_id[row.next<std::int64_t>()];
     one.best_hparams = row.next<std::optional<std::string>>().value_or("");
     one.best_validation = row.next<std::optional<std::string>>();
+    one.best_metadata = row.next<std::optional<std::string>>();
   }
   for (const std::int64_t id : ids)
     if (auto one = by_id.find(id); one != by_id.end()) page.rows.push_back(std::move(one->second));

@@ -20,6 +20,7 @@ struct FoundExperiment {
   ExperimentRow row;
   std::string best_hparams;                    ///< JSON of the best trial, or of the first while none is; "" without any
   std::optional<std::string> best_validation;  ///< JSON: its metrics at its best
+  std::optional<std::string> best_metadata;    ///< JSON: what its process or people noted
 };
 
 /// kInvalidArgument names every column and operator it does not know; kDeadlineExceeded after 10 s.

@@ -130,31 +130,32 @@ export function at(value: JsonValue | undefined | null, path: string[]): JsonVal
   return here ?? undefined;
 }
 
-// The column of this key: one of ours, "hp.NAME" or "validation.NAME".
+// What a best trial has under names of its own, by how the keys of its columns begin.
+const kOpen: Record<string, { of: (one: FoundExperiment) => JsonValue | undefined | null; levels: boolean }> = {
+  'hp.': { of: ({ bestTrial }) => bestTrial?.hparams, levels: true },
+  'metadata.': { of: ({ bestTrial }) => bestTrial?.metadata, levels: true },
+  // The name of a metric may hold dots.
+  'validation.': { of: ({ bestTrial }) => bestTrial?.bestValidation?.metrics?.avgMetrics, levels: false },
+};
+const openPrefix = (key: string): string | undefined =>
+  Object.keys(kOpen).find((prefix) => key.startsWith(prefix) && key.length > prefix.length);
+export const isOpen = (key: string): boolean => openPrefix(key) !== undefined;
+
+// The value that an experiment has in such a column.
+export function openValue(key: string, one: FoundExperiment): JsonValue | undefined {
+  const prefix = openPrefix(key) ?? '';
+  const source = kOpen[prefix];
+  const name = key.slice(prefix.length);
+  return source && at(source.of(one), source.levels ? name.split('.') : [name]);
+}
+
+// The column of this key: one of ours, "hp.NAME", "metadata.NAME" or "validation.NAME".
 export function column(key: string): Column | undefined {
   const fixed = kFixed.find((one) => one.key === key);
   if (fixed) return fixed;
-  if (key.startsWith('hp.') && key.length > 3) {
-    const path = key.slice(3).split('.');
-    return {
-      key,
-      title: key.slice(3),
-      width: 140,
-      number: true,
-      cell: ({ bestTrial }) => text(at(bestTrial?.hparams, path)),
-    };
-  }
-  if (key.startsWith('validation.') && key.length > 11) {
-    const name = key.slice(11);
-    return {
-      key,
-      title: name,
-      width: 150,
-      number: true,
-      cell: ({ bestTrial }) => text(bestTrial?.bestValidation?.metrics?.avgMetrics?.[name]),
-    };
-  }
-  return undefined;
+  const prefix = openPrefix(key);
+  if (!prefix) return undefined;
+  return { key, title: key.slice(prefix.length), width: 150, number: true, cell: (one) => text(openValue(key, one)) };
 }
 
 function names(value: JsonValue | undefined | null, prefix: string, out: Set<string>): void {
@@ -168,10 +169,10 @@ function names(value: JsonValue | undefined | null, prefix: string, out: Set<str
 // Every column there is for these rows: ours, then what their best trials have.
 export function available(rows: readonly FoundExperiment[]): string[] {
   const found = new Set<string>();
-  for (const { bestTrial } of rows) {
-    names(bestTrial?.hparams, 'hp.', found);
-    for (const name of Object.keys(bestTrial?.bestValidation?.metrics?.avgMetrics ?? {}))
-      found.add(`validation.${name}`);
-  }
+  for (const one of rows)
+    for (const [prefix, { of, levels }] of Object.entries(kOpen)) {
+      if (levels) names(of(one), prefix, found);
+      else for (const name of Object.keys(of(one) ?? {})) found.add(`${prefix}${name}`);
+    }
   return [...kFixed.map((one) => one.key), ...[...found].sort()];
 }

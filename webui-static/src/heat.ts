@@ -1,5 +1,5 @@
 // Owns coloring numbers of the table of experiments by their size: which columns have numbers, and how strong each is. Pure.
-import { at } from './columns';
+import { isOpen, openValue } from './columns';
 import type { FoundExperiment, JsonValue } from './wire';
 
 const kOwn: Record<string, (one: FoundExperiment) => JsonValue | undefined> = {
@@ -11,14 +11,10 @@ const kOwn: Record<string, (one: FoundExperiment) => JsonValue | undefined> = {
   checkpointSize: ({ experiment }) => Number(experiment.checkpointSize),
 };
 
-export const mayHeat = (key: string): boolean => key in kOwn || key.startsWith('hp.') || key.startsWith('validation.');
+export const mayHeat = (key: string): boolean => key in kOwn || isOpen(key);
 
 export function numberOf(key: string, one: FoundExperiment): number | undefined {
-  const value = key.startsWith('hp.')
-    ? at(one.bestTrial?.hparams, key.slice(3).split('.'))
-    : key.startsWith('validation.')
-      ? one.bestTrial?.bestValidation?.metrics?.avgMetrics?.[key.slice(11)]
-      : kOwn[key]?.(one);
+  const value = isOpen(key) ? openValue(key, one) : kOwn[key]?.(one);
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 

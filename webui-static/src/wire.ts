@@ -84,6 +84,7 @@ export interface Trial {
   totalCheckpointSize: string; // bytes
   latestCheckpointUuid: string;
   hparams?: Maybe<JsonObject>;
+  metadata?: Maybe<JsonObject>; // what its process or people noted
   totalBatchesProcessed: number;
   taskId: string;
   bestValidation?: Maybe<MetricsWorkload>;

@@ -100,12 +100,18 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   CHECK(found({.filter = group("and", field("validation.accuracy", ">=", "0.5"))}) == Ids{1});
   CHECK(found({.filter = group("and", field("searcherMetricsVal", "isEmpty", "0"))}) == Ids{2});
   CHECK(found({.filter = group("and", field("state", "=", R"(["STATE_RUNNING"])"))}) == Ids{2, 1});
+  REQUIRE(pool.query(R"(INSERT INTO run_metadata VALUES (2, '{"data":{"rows":70}}'))"));
+  CHECK(found({.filter = group("and", field("metadata.data.rows", ">", "60"))}) == Ids{2});
+  CHECK(found({.sort = "metadata.data.rows=asc"}) == Ids{2, 1});
   CHECK(found({.sort = "hp.opt.lr=desc"}) == Ids{2, 1});
   CHECK(found({.sort = "hp.opt.lr=asc"}) == Ids{1, 2});
   const auto page = db::search_experiments(pool, {.window = {.offset = 1, .limit = 1}});
   REQUIRE(page);
   CHECK((page->total == 2 && page->rows.size() == 1 && page->start == 1));
   CHECK(page->rows[0].best_validation == R"({"accuracy":0.5})");
+  const auto noted = db::search_experiments(pool, {.sort = "id=desc", .window = {.offset = 0, .limit = 1}});
+  REQUIRE(noted);
+  CHECK(noted->rows.at(0).best_metadata == R"({"data":{"rows":70}})");
 
   const auto attempts = db::list_allocations(pool, TrialId(1));
   REQUIRE(attempts);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { audit, cluster, page, signIn, until, untilText } from '../driver.mjs';
 import { copies, sql } from '../rows.mjs';
-import { open } from './filling.mjs';
+import { kProbe, open } from './filling.mjs';
 
 const bulk = () => page.getByRole('group', { name: 'Chosen experiments' });
 const dialog = () => page.getByRole('dialog');
@@ -68,6 +68,38 @@ export const bulkActions = [
       await cluster.det(['experiment', 'archive', '901']);
       await needs.getByText('Nothing of yours').waitFor();
       sql('DELETE FROM experiments WHERE id > 900');
+    },
+  ],
+  [
+    'what a trial noted is on its page, and a column to show, color, sort and filter by',
+    async () => {
+      const noted = { data: { rows: 70, note: kProbe } };
+      const told = await page.request.post(`${cluster.url}/api/v1/runs/1/metadata`, {
+        data: { metadata: noted },
+        headers: { 'X-Requested-With': 'det' },
+      });
+      assert.equal(told.status(), 200, await told.text());
+      await open('trials/1?tab=hyperparameters');
+      const rows = page.getByRole('region', { name: 'Metadata' }).locator('tbody tr');
+      await rows.first().waitFor();
+      assert.deepEqual(await rows.allInnerTexts(), [`data.note\t${kProbe}`, 'data.rows\t70']);
+      await audit('metadata');
+      await open('experiments');
+      await page.locator('summary', { hasText: 'Columns' }).click();
+      await page.getByLabel('metadata.data.rows').check();
+      await page.getByLabel('metadata.data.note').check();
+      await page.keyboard.press('Escape');
+      await until((probe) => [...document.querySelectorAll('tr[data-id="1"] td')].some((one) => one.textContent === probe), kProbe);
+      await page.getByRole('button', { name: 'data.rows' }).click();
+      await until(() => document.querySelector('tbody tr[data-id]')?.dataset.id === '1');
+      assert.match(page.url(), /sort=metadata\.data\.rows/);
+      const filter = JSON.stringify({
+        filterGroup: { kind: 'group', conjunction: 'and', children: [{ kind: 'field', columnName: 'metadata.data.rows', operator: '>', value: 69 }] },
+      });
+      const found = await page.request.post(`${cluster.url}/api/v1/experiments-search`, { data: { filter }, headers: { 'X-Requested-With': 'det' } });
+      assert.deepEqual((await found.json()).experiments.map(({ experiment }) => experiment.id), [1]);
+      assert.equal(await page.$('main img'), null);
+      await audit('metadata-column');
     },
   ],
   [

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { nextSorts, readView, toSearch, writeView } from '../../../webui-static/src/view';
-import { available } from '../../../webui-static/src/columns';
+import { available, column, openValue } from '../../../webui-static/src/columns';
 import { heatOf, mayHeat } from '../../../webui-static/src/heat';
 import { pagesOf } from '../../../webui-static/src/paged';
 import { readSettings } from '../../../webui-static/src/settings';
@@ -53,12 +53,19 @@ test('a head is clicked through rising, falling, none; with Shift others stay', 
   ]);
 });
 
-test('columns of hyperparameters and metrics come from the rows, nested ones by their path', () => {
+test('columns of hyperparameters, metadata and metrics come from the rows, nested ones by their path', () => {
   const row = {
-    bestTrial: { hparams: { opt: { lr: 1 }, width: 3 }, bestValidation: { metrics: { avgMetrics: { loss: 1 } } } },
+    bestTrial: {
+      hparams: { opt: { lr: 1 }, width: 3 },
+      metadata: { data: { rows: 70 } },
+      bestValidation: { metrics: { avgMetrics: { 'top.5': 0.5 } } },
+    },
   } as unknown as FoundExperiment;
   const names = available([row]);
-  assert.deepEqual(names.slice(-3), ['hp.opt.lr', 'hp.width', 'validation.loss']);
+  assert.deepEqual(names.slice(-4), ['hp.opt.lr', 'hp.width', 'metadata.data.rows', 'validation.top.5']);
+  assert.deepEqual(names.slice(-4).map((key) => openValue(key, row)), [1, 3, 70, 0.5]);
+  assert.equal(column('metadata.data.rows')?.title, 'data.rows');
+  assert.equal(column('metadata.'), undefined);
 });
 
 test('the pages in sight are the ones that hold its rows', () => {

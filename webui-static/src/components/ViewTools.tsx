@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import { paths } from '../address';
-import { column } from '../columns';
+import { column, isOpen } from '../columns';
 import { mayHeat } from '../heat';
 import { stateName } from '../format';
 import { views } from '../settings';
@@ -19,10 +19,7 @@ interface Props {
   change: (change: Partial<View>) => void;
 }
 
-const title = (key: string): string => {
-  const own = column(key);
-  return own && (key.startsWith('hp.') || key.startsWith('validation.')) ? key : (own?.title ?? key);
-};
+const title = (key: string): string => (isOpen(key) ? key : (column(key)?.title ?? key));
 
 // A field that tells of its text when typing rests.
 export function SearchField(props: { label: string; value: string; placeholder?: string; say: (v: string) => void }) {

@@ -13,7 +13,7 @@ import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
-import type { Allocation, Trial } from '../wire';
+import type { Allocation, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
 const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
@@ -134,11 +134,11 @@ function Attempts({ trial }: { trial: Trial }) {
   );
 }
 
-function Hyperparameters({ trial }: { trial: Trial }) {
-  const all = [...flatten(sorted(trial.hparams ?? {}))];
-  if (all.length === 0) return <p class="quiet">This trial has no hyperparameters.</p>;
+function Values({ label, of, none }: { label: string; of: JsonObject; none: string }) {
+  const all = [...flatten(sorted(of))];
+  if (all.length === 0) return <p class="quiet">{none}</p>;
   return (
-    <div class="table-frame narrow">
+    <div class="table-frame narrow" role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
@@ -158,6 +158,20 @@ function Hyperparameters({ trial }: { trial: Trial }) {
     </div>
   );
 }
+
+const Hyperparameters = ({ trial }: { trial: Trial }) => (
+  <>
+    <Values label="Hyperparameters" of={trial.hparams ?? {}} none="This trial has no hyperparameters." />
+    <section aria-labelledby="metadata-title">
+      <h2 id="metadata-title">Metadata</h2>
+      <Values
+        label="Metadata"
+        of={trial.metadata ?? {}}
+        none="Nothing noted. A process notes what it likes at POST /api/v1/runs/ID/metadata; the table of experiments shows it."
+      />
+    </section>
+  </>
+);
 
 export function TrialPage({ id }: { id: number }) {
   const { query } = useQuery();
