@@ -19,6 +19,7 @@
 #include "det/tensorboard.h"
 #include "fused_step.h"
 #include "gradient_reducer.h"
+#include "phase_clock.h"
 #include "virtual_shards.h"
 
 namespace det {
@@ -77,6 +78,7 @@ struct ContextState {
 
   std::vector<WrappedReducer> metric_reducers;
   std::unique_ptr<TraceProfiler> tracer;
+  std::unique_ptr<PhaseClock> phases;  ///< null while not profiled; the chief's
   std::string tensorboard_dir;
   std::unique_ptr<TensorBoard> tensorboard;  ///< made when first used
   bool tensorboard_logging = true;

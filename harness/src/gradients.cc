@@ -46,6 +46,7 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
   if (!state.at.last_shard) return false;
   std::vector<torch::Tensor> shapes = like;
   shapes.push_back(weight_of(0, state.device));
+  const PhaseSpan span(state.phases.get(), Phase::kExchange);
   TreeSum::Tensors sum =
       sum_over_ranks(stepping.shards.take(), shapes, state.communicator.get(), state.distributed->size());
   const double records = sum.back().item<double>();
@@ -67,6 +68,7 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
 
 void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& options) {
   check_loss(loss, options.gradient.defined());
+  const PhaseSpan span(state_->phases.get(), Phase::kBackward);
   std::optional<Autocast> full_precision;
   if (state_->amp) full_precision.emplace(state_->device, state_->amp->dtype, false);
   const torch::Tensor scaled = state_->scaler != nullptr ? state_->scaler->scale(loss) : loss;
@@ -75,9 +77,9 @@ void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& op
     for (const auto& reducer : state_->reducers) reducer->start();
   }
   scaled.backward(options.gradient, options.retain_graph, options.create_graph);
-  if (reduce) {
-    for (const auto& reducer : state_->reducers) reducer->finish();
-  }
+  if (!reduce) return;
+  const PhaseSpan waiting(state_->phases.get(), Phase::kExchange);
+  for (const auto& reducer : state_->reducers) reducer->finish();
 }
 
 void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients,
@@ -87,6 +89,7 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
   if (found == wrapped.end()) {
     throw std::logic_error("step_optimizer: this optimizer is not the one wrap_optimizer returned");
   }
+  const PhaseSpan span(state_->phases.get(), Phase::kOptimizer);
   Stepping& stepping = state_->stepping[found - wrapped.begin()];
   const Aggregation& aggregation = state_->aggregation;
   if (!auto_zero_grads && (aggregation.frequency > 1 || state_->exact)) {

@@ -96,6 +96,7 @@ void TrainStep::start(std::int64_t batch) {
 Batch TrainStep::next_batch(std::int64_t number) {
   state_.doing = "the training data";
   state_.doing_batch = number;
+  const PhaseSpan span(state_.phases.get(), Phase::kData);
   std::optional<Batch> batch = stream_->next();
   if (!batch) throw std::runtime_error("the training loader has no more batches; it must go on for ever");
   return std::move(*batch);
@@ -103,6 +104,7 @@ Batch TrainStep::next_batch(std::int64_t number) {
 
 Metrics TrainStep::train(Batch& batch, std::int64_t number) {
   state_.doing = "train_batch";
+  const PhaseSpan span(state_.phases.get(), Phase::kForward);
   std::optional<Autocast> autocast;
   if (state_.amp) {
     autocast.emplace(state_.device, state_.amp->dtype);

@@ -68,6 +68,8 @@ class Fit {
     for (const auto& model : state_.models) model->train();
     if (options.profiling_enabled && state_.distributed->is_chief()) {
       machine_.emplace(*state_.client, SystemMetrics::Options());
+      state_.phases = std::make_unique<PhaseClock>();
+      timed_from_ = step();
     }
     for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
   }
@@ -91,13 +93,19 @@ class Fit {
 
   void report_training() {
     if (!train_->has_metrics()) return;
+    const PhaseSpan span(state_.phases.get(), Phase::kReport);
     asking_for("the training metrics", step() - 1);
     const Json metrics = train_->take_metrics();
     report("training", metrics);
+    if (state_.phases && step() > timed_from_) {
+      state_.client->report_metrics("timing", step(), state_.phases->take(step() - timed_from_));
+      timed_from_ = step();
+    }
     for_callbacks("on_training_workload_end", [&](Callback& c) { c.on_training_workload_end(metrics); });
   }
 
   void validate() {
+    const PhaseSpan span(state_.phases.get(), Phase::kValidation);
     const Json metrics = validation_->run(step(), options_.test_mode);
     report("validation", metrics);
     progress_.last_validation = step();
@@ -206,6 +214,7 @@ class Fit {
   }
 
   void save() {
+    const PhaseSpan span(state_.phases.get(), Phase::kCheckpoint);
     asking_for("saving a checkpoint", step());
     progress_.last_checkpoint = step();
     const std::string uuid = saver_.save({progress_, train_->save_metrics()});
@@ -214,6 +223,7 @@ class Fit {
   }
 
   void await_checkpoints() {
+    const PhaseSpan span(state_.phases.get(), Phase::kCheckpoint);
     asking_for("writing a checkpoint", step());
     saver_.wait();
     const std::vector<CheckpointRecord> saved = saver_.finished();
@@ -259,6 +269,7 @@ class Fit {
   std::optional<Validation> validation_;
   Plan plan_;
   Progress progress_;
+  std::int64_t timed_from_ = 0;  ///< the batch of the last report of phases
   bool preempted_ = false, checkpoint_due_ = false;
   std::deque<std::string> under_way_;  // checkpoints being written, oldest first; the same on all ranks
   FitResult result_;

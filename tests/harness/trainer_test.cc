@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace det {
 namespace {
@@ -64,6 +65,25 @@ TEST_CASE("an epoch is the batches of the training loader, and the end validates
   CHECK(record.checkpoints == Steps{5, 10});
   CHECK(record.metrics.back().second["batches"] == 10);
   CHECK(record.metrics.back().second["epochs"] == 2);
+}
+
+TEST_CASE("with the profiler, where the time of a batch goes is reported with the training metrics") {
+  Folder storage;
+  Record record;
+  fit(record, storage, {.max_length = Batches(10), .validation_period = Batches(5), .reporting_period = Batches(5),
+                        .checkpoint_policy = CheckpointPolicy::kNone, .profiling_enabled = true});
+  std::vector<std::string> timings;
+  std::set<std::string> phases;
+  for (const auto& [name, metrics] : record.metrics) {
+    if (!name.starts_with("timing")) continue;
+    timings.push_back(name);
+    for (const auto& [phase, seconds] : metrics.items()) {
+      CHECK(seconds.get<double>() > 0);
+      phases.insert(phase);
+    }
+  }
+  CHECK(timings == Events{"timing 5", "timing 10"});
+  CHECK(phases == std::set<std::string>{"other", "data", "forward", "backward", "optimizer", "validation", "report"});
 }
 
 TEST_CASE("records are made batches by the global batch size") {

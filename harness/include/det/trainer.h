@@ -55,7 +55,9 @@ struct FitOptions {
   std::optional<std::string> latest_checkpoint;
   bool step_zero_validation = false;  ///< validate once before the first batch
   bool test_mode = false;             ///< train, validate and save one batch, then leave
-  bool profiling_enabled = false;     ///< report what the machine does (CPU, memory, disk, network, GPU) as metrics
+  /// Report what the machine does (CPU, memory, disk, network, GPU) as metrics, and in the group "timing" the seconds a
+  /// batch of each phase: data, forward, backward, exchange, optimizer, validation, checkpoint, report, other.
+  bool profiling_enabled = false;
   /// A training loss that is infinite or NaN ends the trial with an error that names the batch.
   bool stop_on_bad_loss = true;
 };

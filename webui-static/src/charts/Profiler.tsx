@@ -130,8 +130,9 @@ export function Profiler({ trial }: { trial: Trial }) {
         {spent && <SpentBar spent={spent} />}
         {reports.data && <Speed trial={trial} reports={reports.data} />}
         <p class="quiet">
-          What a single step spends on data, forward, backward and optimizer is not among the reports: a trial that calls{' '}
-          <code>context.set_profiler</code> writes a trace of every operator beside its TensorBoard files.
+          With <code>profiling: {'{enabled: true}'}</code> in its configuration a trial reports what a batch spends on data, forward,
+          backward and optimizer, below under timing. One that calls <code>context.set_profiler</code> writes a trace of every
+          operator beside its TensorBoard files.
         </p>
       </section>
       <Metrics trials={[trial]} ended={ended} system />
