@@ -44,6 +44,10 @@ constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
 /// Not below what servers forbid by default (one ping in five minutes without data).
 constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
 
+/// Of one message.
+constexpr int kMostTogether = 256;
+constexpr std::int64_t kMostBytesTogether = 256 << 10;
+
 struct Entry {
   v1::HarnessMessage message;
   std::int64_t sequence = 0;  // given by the reporter thread: the order of the queue is the order of reports
@@ -248,7 +252,20 @@ class Reporter {
       message.mutable_alive();
       return write(message);
     }
-    if (next_ < spool_.size()) write(spool_[next_++].message);
+    if (next_ + 1 == spool_.size()) return write(spool_[next_++].message);
+    if (next_ < spool_.size()) write(several());
+  }
+
+  /// The next ones in one message.
+  v1::HarnessMessage several() {
+    v1::HarnessMessage message;
+    std::int64_t bytes = 0;
+    for (int count = 0; next_ < spool_.size() && count < kMostTogether && bytes < kMostBytesTogether; ++count) {
+      const Entry& entry = spool_[next_++];
+      *message.mutable_reports()->add_reports() = entry.message.report();
+      bytes += entry.bytes;
+    }
+    return message;
   }
 
   /// The stream is broken: wait for what is under way, then ask why.

@@ -34,18 +34,21 @@ Status check_name(std::string_view name) {
 
 }  // namespace
 
-Status check_metrics(const v1::MetricsReport& report) {
-  const std::string& group = report.group();
+Status check_group(const std::string& group) {
   if (group.empty() || group.size() > 128 || group.find('.') != group.npos || has_control_characters(group) ||
       find_bad_utf8(group)) {
     return fail(Code::kInvalidArgument, "metric group: 1 to 128 characters without \".\"");
   }
+  return {};
+}
+
+Status check_metrics(const v1::MetricsReport& report) {
+  TRY(check_group(report.group()));
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "steps_completed must not be negative");
-  TRY(db::check_json_object(report.metrics()));
-  TRY_ASSIGN(const Json json, parse_json(report.metrics(), {.bytes = 1 << 20, .depth = 8}));
-  if (json.size() > kMostNames) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
-  for (const auto& [name, value] : json.items()) TRY(check_name(name));
+  TRY_ASSIGN(const auto names, db::check_json_object(report.metrics(), 1 << 20, 8));
+  if (names.size() > kMostNames) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
+  for (const std::string& name : names) TRY(check_name(name));
   return {};
 }
 
@@ -134,10 +137,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
  private:
-  struct Pending {
-    std::int64_t sequence;
-    bool durable = false;
-  };
+  struct Pending { std::int64_t sequence; bool durable = false; };
 
   void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
 
@@ -157,10 +157,13 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       say_alive();
       return read_next();
     }
-    if (!attached_ || !incoming_.has_report()) {
+    if (!attached_ || (!incoming_.has_report() && !incoming_.has_reports())) {
       return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
     }
-    take(incoming_.report());
+    if (incoming_.has_report()) take(incoming_.report());
+    for (const v1::Report& report : incoming_.reports().reports())
+      if (!finished_) take(report);
+    push_rows();
     if (!finished_) read_next();
   }
 
@@ -339,7 +342,6 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     }
     rows_.push_back({report.group(), report.steps_completed(), report.metrics(), time});
     row_sequences_.push_back(sequence);
-    push_rows();
   }
 
   void take_progress(std::int64_t sequence, const v1::ProgressReport& report) {

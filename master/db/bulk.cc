@@ -173,7 +173,8 @@ Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vec
       " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = g.trial AND m.grp = g.grp AND NOT m.archived"
       " AND m.steps_completed > g.first))"
       " SELECT id, run, late.trial IS NOT NULL FROM current LEFT JOIN late ON late.trial = id";
-  TRY_ASSIGN(const Rows rows, connection.run_prepared(kFence, Params(ids, trials, groups, steps)));
+  // Planned each time: a plan made while there were few rows would go on reading all of them.
+  TRY_ASSIGN(const Rows rows, connection.query(kFence, ids, trials, groups, steps));
   std::map<TrialId, Standing> standing;
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];

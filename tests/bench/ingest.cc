@@ -141,14 +141,16 @@ double stream(World& world, int streams) {
         const auto begin = Clock::now();
         std::int64_t sequence = 0;
         while (bench::seconds_since(begin) < world.seconds) {
+          v1::Reports& reports = *message.mutable_reports();
+          reports.clear_reports();
           for (int n = 0; n < 100; ++n) {
-            v1::Report& report = *message.mutable_report();
+            v1::Report& report = *reports.add_reports();
             report.set_sequence(++sequence);
             report.mutable_metrics()->set_group("training");
             report.mutable_metrics()->set_steps_completed(++world.step);
             report.mutable_metrics()->set_metrics(kReport);
-            session->Write(message, n < 99 ? grpc::WriteOptions().set_buffer_hint() : grpc::WriteOptions());
           }
+          session->Write(message);
         }
         session->WritesDone();
         reader.join();

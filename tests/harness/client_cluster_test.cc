@@ -24,6 +24,7 @@ struct Master {
   Queue<v1::Report> reports{100'000};  ///< each sequence number once, in order
   std::atomic<std::int64_t> durable{0};
   std::atomic<int> sessions{0}, repeats{0};
+  std::atomic<int> together{0};  ///< messages of several reports
   std::atomic<bool> preempt{false}, stale{false}, deaf{false};  ///< deaf: takes reports in but never acknowledges
   std::atomic<int> break_after{-1};                             ///< reports until the next break; -1 never
   std::string token, user_token;
@@ -51,29 +52,35 @@ class Service final : public v1::HarnessService::Service {
     master_.allocation = in.attach().allocation_id();
     stream->Write(out);
     while (stream->Read(&in)) {
-      if (master_.break_after >= 0 && master_.break_after-- == 0) return {grpc::StatusCode::UNAVAILABLE, "broken"};
       if (master_.ends) return {grpc::StatusCode::ABORTED, "the trial has ended"};
       if (in.has_alive()) {
         ++master_.alive;
         continue;
       }
-      const std::int64_t sequence = in.report().sequence();
+      if (in.has_reports()) ++master_.together;
+      if (in.has_report()) *in.mutable_reports()->add_reports() = v1::Report(in.report());
       if (master_.deaf) continue;
-      if (sequence == master_.durable + 1) {
-        v1::Report report = in.report();
-        master_.reports.push(std::move(report));
-        master_.durable = sequence;
-      } else {
-        CHECK(sequence <= master_.durable);  // no gap
-        ++master_.repeats;
+      for (const v1::Report& report : in.reports().reports()) {
+        if (master_.break_after >= 0 && master_.break_after-- == 0) return {grpc::StatusCode::UNAVAILABLE, "broken"};
+        take(report, out);
       }
-      out.mutable_acknowledged()->set_sequence(sequence);
       stream->Write(out);
     }
     return grpc::Status::OK;
   }
 
  private:
+  void take(v1::Report report, v1::MasterMessage& out) {
+    const std::int64_t sequence = report.sequence();
+    if (sequence == master_.durable + 1) {
+      master_.reports.push(std::move(report));
+      master_.durable = sequence;
+    } else {
+      CHECK(sequence <= master_.durable);  // no gap
+      ++master_.repeats;
+    }
+    out.mutable_acknowledged()->set_sequence(sequence);
+  }
   Master& master_;
 };
 
@@ -159,6 +166,7 @@ TEST_CASE("reports are kept while there is no master, and sent when it is back")
   server = std::make_unique<Server>(master, port);
   CHECK(client->flush(std::chrono::seconds(60)));
   CHECK(steps(master) == counted(60));
+  CHECK(master.together > 0);  // what has queued up goes in few messages
 }
 
 TEST_CASE("what was sent but not acknowledged is sent again") {

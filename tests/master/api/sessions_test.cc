@@ -73,6 +73,14 @@ struct Agent {
   }
 };
 
+v1::Report metrics_report(const std::string& group, std::int64_t steps, const std::string& json) {
+  v1::Report out;
+  out.mutable_metrics()->set_group(group);
+  out.mutable_metrics()->set_steps_completed(steps);
+  out.mutable_metrics()->set_metrics(json);
+  return out;
+}
+
 struct Harness {
   std::unique_ptr<v1::HarnessService::Stub> stub;
   grpc::ClientContext context;
@@ -98,11 +106,15 @@ struct Harness {
     stream->Write(message);
   }
   void metrics(const std::string& group, std::int64_t steps, const std::string& json) {
-    v1::Report out;
-    out.mutable_metrics()->set_group(group);
-    out.mutable_metrics()->set_steps_completed(steps);
-    out.mutable_metrics()->set_metrics(json);
-    report(out);
+    report(metrics_report(group, steps, json));
+  }
+  void together(std::vector<v1::Report> reports) {
+    v1::HarnessMessage message;
+    for (v1::Report& report : reports) {
+      report.set_sequence(++sequence);
+      *message.mutable_reports()->add_reports() = std::move(report);
+    }
+    stream->Write(message);
   }
   v1::MasterMessage next() {
     v1::MasterMessage message;
@@ -170,6 +182,26 @@ TEST_CASE("a trial from submission to its end, over both streams") {
                v1::AllocationExit::KIND_SUCCEEDED);
   CHECK(agent.next().forget().allocation_id() == start.allocation_id());
   bench.loop.inspect([](const core::Core& core) { CHECK(core.experiments().empty()); });
+}
+
+TEST_CASE("several reports in one message are taken in order, up to the first that is wrong") {
+  Bench bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  Harness harness(bench, start);
+  CHECK(harness.next().has_attached());
+  v1::Report progress;
+  progress.mutable_progress()->set_progress(0.5);
+  v1::Report checkpoint;
+  checkpoint.mutable_checkpoint()->set_uuid("00000000-0000-4000-8000-000000000001");
+  checkpoint.mutable_checkpoint()->set_steps_completed(100);
+  harness.together({progress, metrics_report("validation", 100, R"({"loss":0.25})"), checkpoint});
+  harness.wait_acknowledged(3);
+  v1::Report wrong = progress;
+  wrong.mutable_progress()->set_progress(7);
+  harness.together({progress, wrong, metrics_report("validation", 200, R"({"loss":0.125})")});
+  CHECK(harness.end().error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  bench.loop.inspect([](const core::Core& core) { CHECK(core.trials().at(TrialId(1)).last_validation == 100); });
 }
 
 TEST_CASE("pausing reaches the harness, killing reaches the agent") {
