@@ -72,7 +72,7 @@ void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& op
   std::optional<Autocast> full_precision;
   if (state_->amp) full_precision.emplace(state_->device, state_->amp->dtype, false);
   const torch::Tensor scaled = state_->scaler != nullptr ? state_->scaler->scale(loss) : loss;
-  const bool reduce = state_->at.ends_window && !state_->exact;
+  const bool reduce = state_->at.ends_window && !state_->exact && !state_->reducers.empty();
   if (reduce) {
     for (const auto& reducer : state_->reducers) reducer->start();
   }
