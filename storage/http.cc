@@ -1,10 +1,10 @@
 #include "storage/http.h"
 
-#include <curl/curl.h>
-
 #include <cstdlib>
 #include <exception>
 #include <memory>
+
+#include "storage/curl.h"
 
 namespace det::storage {
 namespace {
@@ -12,24 +12,26 @@ namespace {
 constexpr std::size_t kMostOfRefusal = 1 << 20;
 
 struct FreeCurl {
-  void operator()(CURL* handle) const { ::curl_easy_cleanup(handle); }
+  const Curl* curl = nullptr;
+  void operator()(CURL* handle) const { curl->easy_cleanup(handle); }
 };
 struct FreeList {
-  void operator()(curl_slist* list) const { ::curl_slist_free_all(list); }
+  const Curl* curl = nullptr;
+  void operator()(curl_slist* list) const { curl->slist_free_all(list); }
 };
 using Headers = std::unique_ptr<curl_slist, FreeList>;
 
 struct Incoming {
+  const Curl& curl;
   CURL* handle;
   const Exchange& request;
   Answer answer = {};
   bool refused = false, too_long = false;
 };
 
-CURL* handle_of_thread() {
-  static const bool ready = ::curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  thread_local const std::unique_ptr<CURL, FreeCurl> handle(ready ? ::curl_easy_init() : nullptr);
-  if (handle) ::curl_easy_reset(handle.get());  // connections stay
+CURL* handle_of_thread(const Curl& curl) {
+  thread_local const std::unique_ptr<CURL, FreeCurl> handle(curl.easy_init(), FreeCurl{&curl});
+  if (handle) curl.easy_reset(handle.get());  // connections stay
   return handle.get();
 }
 
@@ -50,7 +52,7 @@ std::size_t take_body(char* data, std::size_t size, std::size_t count, void* use
   auto& incoming = *static_cast<Incoming*>(user);
   const std::string_view piece(data, size * count);
   long status = 0;
-  ::curl_easy_getinfo(incoming.handle, CURLINFO_RESPONSE_CODE, &status);
+  incoming.curl.easy_getinfo(incoming.handle, CURLINFO_RESPONSE_CODE, &status);
   if (incoming.request.sink && status / 100 == 2) {
     incoming.refused = !incoming.request.sink(piece);
     return incoming.refused ? 0 : piece.size();
@@ -62,62 +64,64 @@ std::size_t take_body(char* data, std::size_t size, std::size_t count, void* use
   return piece.size();
 }
 
-void set_method(CURL* handle, const Exchange& request) {
+void set_method(const Curl& curl, CURL* handle, const Exchange& request) {
   if (request.method == "GET") {
-    ::curl_easy_setopt(handle, CURLOPT_HTTPGET, 1L);
+    curl.easy_setopt(handle, CURLOPT_HTTPGET, 1L);
   } else if (request.method == "HEAD") {
-    ::curl_easy_setopt(handle, CURLOPT_NOBODY, 1L);
+    curl.easy_setopt(handle, CURLOPT_NOBODY, 1L);
   } else {
     if (request.method != "DELETE" || !request.body.empty()) {
-      ::curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-      ::curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
+      curl.easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      curl.easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
     }
-    ::curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    curl.easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   }
 }
 
-Headers headers_of(const Exchange& request) {
+Headers headers_of(const Curl& curl, const Exchange& request) {
   curl_slist* list = nullptr;
-  const auto add = [&](const std::string& line) { list = ::curl_slist_append(list, line.c_str()); };
+  const auto add = [&](const std::string& line) { list = curl.slist_append(list, line.c_str()); };
   for (const auto& [name, value] : request.headers) {
     if (name != "host") add(name + ": " + value);  // curl's own is what the address says, and so is ours
   }
   add("Expect:");  // a body is sent at once
   if (!request.headers.contains("content-type")) add("Content-Type:");
-  return Headers(list);
+  return Headers(list, FreeList{&curl});
 }
 
 }  // namespace
 
 Result<Answer> exchange(const Exchange& request) {
-  CURL* handle = handle_of_thread();
+  TRY_ASSIGN(const Curl* const functions, storage::curl());
+  const Curl& curl = *functions;
+  CURL* handle = handle_of_thread(curl);
   if (handle == nullptr) return fail(Code::kResourceExhausted, "libcurl does not start");
-  Incoming incoming{handle, request};
+  Incoming incoming{curl, handle, request};
   char reason[CURL_ERROR_SIZE] = "";
-  const Headers headers = headers_of(request);
-  ::curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
-  ::curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-  ::curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
-  ::curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-  ::curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
-  ::curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, static_cast<long>(request.connect_timeout.count()));
-  ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
-  ::curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
-  ::curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, take_header);
-  ::curl_easy_setopt(handle, CURLOPT_HEADERDATA, &incoming);
-  ::curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
-  ::curl_easy_setopt(handle, CURLOPT_WRITEDATA, &incoming);
+  const Headers headers = headers_of(curl, request);
+  curl.easy_setopt(handle, CURLOPT_URL, request.url.c_str());
+  curl.easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl.easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
+  curl.easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
+  curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, static_cast<long>(request.connect_timeout.count()));
+  curl.easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl.easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
+  curl.easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
+  curl.easy_setopt(handle, CURLOPT_HEADERFUNCTION, take_header);
+  curl.easy_setopt(handle, CURLOPT_HEADERDATA, &incoming);
+  curl.easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
+  curl.easy_setopt(handle, CURLOPT_WRITEDATA, &incoming);
   // As Amazon's own tools name it: what vouches for stores of one's own.
   if (const char* bundle = std::getenv("AWS_CA_BUNDLE"); bundle != nullptr && *bundle != '\0')
-    ::curl_easy_setopt(handle, CURLOPT_CAINFO, bundle);
-  set_method(handle, request);
-  const CURLcode code = ::curl_easy_perform(handle);
+    curl.easy_setopt(handle, CURLOPT_CAINFO, bundle);
+  set_method(curl, handle, request);
+  const CURLcode code = curl.easy_perform(handle);
   if (incoming.refused) return fail(Code::kCancelled, "the download was broken off");
   if (incoming.too_long) return fail(Code::kResourceExhausted, "the store's answer is too long");
-  if (code != CURLE_OK) return fail(Code::kUnavailable, *reason != '\0' ? reason : ::curl_easy_strerror(code));
+  if (code != CURLE_OK) return fail(Code::kUnavailable, *reason != '\0' ? reason : curl.easy_strerror(code));
   long status = 0;
-  ::curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+  curl.easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
   incoming.answer.status = static_cast<int>(status);
   return std::move(incoming.answer);
 }

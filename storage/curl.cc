@@ -1,0 +1,45 @@
+#include "storage/curl.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace det::storage {
+namespace {
+
+constexpr const char* kLibrary = "libcurl.so.4";
+
+Result<const Curl*> load() {
+  static Curl functions;
+  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return fail(Code::kFailedPrecondition, std::string("buckets need libcurl; install libcurl4: ") + ::dlerror());
+  const char* missing = nullptr;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+    if (function == nullptr) missing = name;
+  };
+  find(functions.global_init, "curl_global_init");
+  find(functions.easy_init, "curl_easy_init");
+  find(functions.easy_reset, "curl_easy_reset");
+  find(functions.easy_cleanup, "curl_easy_cleanup");
+  find(functions.easy_setopt, "curl_easy_setopt");
+  find(functions.easy_perform, "curl_easy_perform");
+  find(functions.easy_getinfo, "curl_easy_getinfo");
+  find(functions.easy_strerror, "curl_easy_strerror");
+  find(functions.slist_append, "curl_slist_append");
+  find(functions.slist_free_all, "curl_slist_free_all");
+  if (missing != nullptr) return fail(Code::kFailedPrecondition, std::string(kLibrary) + " has no " + missing);
+  if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    return fail(Code::kFailedPrecondition, std::string(kLibrary) + " does not start");
+  return &functions;
+}
+
+}  // namespace
+
+Result<const Curl*> curl() {
+  static const Result<const Curl*> loaded = load();
+  return loaded;
+}
+
+}  // namespace det::storage
