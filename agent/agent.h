@@ -20,6 +20,7 @@
 #include "agent/watcher.h"
 #include "base/queue.h"
 #include "base/result.h"
+#include "wire/awake.h"
 
 namespace det::agent {
 
@@ -86,6 +87,7 @@ class Agent {
   Runtime runtime_;
   Renewal renewal_;
   LogShip logs_;
+  Awake awake_;
   Link link_;
   Core core_;
   std::string cluster_id_;

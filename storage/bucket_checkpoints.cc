@@ -107,10 +107,12 @@ Result<bool> remove_one(const Bucket& bucket, const std::string& uuid) {
     }
   }
   if (has_manifest) {
-    TRY_ASSIGN(const std::string manifest, bucket.get(uuid + kManifest, kManifestBytes));
-    if (!has_mark) TRY(bucket.put(uuid + kPartial, owner_text(owner_in(manifest))));
+    const auto manifest = bucket.get(uuid + kManifest, kManifestBytes);
+    // Gone since the listing: somebody else removes it as well, and has set the mark.
+    if (!manifest && manifest.error().code != Code::kNotFound) return tl::unexpected(manifest.error());
+    if (manifest && !has_mark) TRY(bucket.put(uuid + kPartial, owner_text(owner_in(*manifest))));
     has_mark = true;
-    TRY(bucket.remove({uuid + kManifest}));
+    if (manifest) TRY(bucket.remove({uuid + kManifest}));
   }
   TRY(bucket.remove(keys));
   TRY(bucket.abort_uploads(uuid + "/"));

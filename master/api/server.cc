@@ -37,6 +37,7 @@
 #include "master/api/usage.h"
 #include "master/api/user.h"
 #include "master/api/workspace.h"
+#include "wire/awake.h"
 
 namespace det::api {
 namespace {
@@ -133,6 +134,7 @@ struct Server::Parts {
   MasterService master;
   HarnessService harness;
   AgentService agent;
+  Awake awake;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   /// The same services for the gateway alone, which bounds bodies by route: a whole context may come in one
