@@ -14,7 +14,8 @@ constexpr auto kPeriod = std::chrono::milliseconds(450);  // a thread naps after
 
 struct Call {
   grpc::ClientContext context;
-  grpc::ByteBuffer request, response;
+  grpc::Slice nothing;
+  grpc::ByteBuffer request{&nothing, 1}, response;
 };
 
 void wake_one(grpc::GenericStub& stub) {

@@ -140,4 +140,14 @@ TEST_CASE("a removal that stopped anywhere goes on from there, and leaves what i
   CHECK(again.absent == std::vector<std::string>{kUuid, "../../etc"});
 }
 
+TEST_CASE("what another removal takes between the listing and the look is no error") {
+  Place place;
+  place.save();
+  place.store.order(Json::array({{{"method", "GET"}, {"kind", "404"}, {"count", 1}, {"after", 1}}}));
+  CHECK(perform(place.bucket, {kUuid}, false).error.empty());
+  place.store.order(Json::array());
+  CHECK(perform(place.bucket, {kUuid}, false).error.empty());
+  CHECK(place.store.count() == 0);
+}
+
 }  // namespace det::storage

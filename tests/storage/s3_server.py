@@ -157,6 +157,8 @@ class Requests(http.server.BaseHTTPRequestHandler):
             raise Refused(503, "SlowDown", "Please reduce your request rate.")
         if kind == "403":
             raise Refused(403, "AccessDenied", "by order")
+        if kind == "404":
+            raise Refused(404, "NoSuchKey", "by order")
         if kind == "501":
             raise Refused(501, "NotImplemented", "by order")
         if kind == "400":
