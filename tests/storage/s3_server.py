@@ -20,6 +20,15 @@ import botocore.credentials
 
 ACCESS_KEY, SECRET_KEY, REGION = "AKIDTEST", "test/secret+key", "us-east-1"
 PAGE = 3  # keys a page: small, so that every test turns pages
+REFUSALS = {  # by order
+    "500": (500, "InternalError"),
+    "slow_down": (503, "SlowDown", "Please reduce your request rate."),
+    "400": (400, "InvalidArgument", "by order"),
+    "403": (403, "AccessDenied", "by order"),
+    "404": (404, "NoSuchKey", "by order"),
+    "501": (501, "NotImplemented", "by order"),
+    "507": (507, "QuotaExceeded", "by order"),
+}
 
 
 def quoted(text, safe=""):
@@ -151,20 +160,8 @@ class Requests(http.server.BaseHTTPRequestHandler):
 
     def break_by(self, fault):
         kind = fault["kind"]
-        if kind == "500":
-            raise Refused(500, "InternalError")
-        if kind == "slow_down":
-            raise Refused(503, "SlowDown", "Please reduce your request rate.")
-        if kind == "403":
-            raise Refused(403, "AccessDenied", "by order")
-        if kind == "404":
-            raise Refused(404, "NoSuchKey", "by order")
-        if kind == "501":
-            raise Refused(501, "NotImplemented", "by order")
-        if kind == "400":
-            raise Refused(400, "InvalidArgument", "by order")
-        if kind == "507":
-            raise Refused(507, "QuotaExceeded", "by order")
+        if kind in REFUSALS:
+            raise Refused(*REFUSALS[kind])
         if kind == "region":
             self.answer(301, "<Error><Code>PermanentRedirect</Code></Error>", {"x-amz-bucket-region": "eu-west-9"})
             return True
