@@ -1,7 +1,6 @@
 #include "agent/detect.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <memory>
@@ -46,12 +45,6 @@ std::vector<Device> numbered(const std::string& type, const std::string& brand, 
 }
 
 }  // namespace
-
-int cpu_count() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 std::vector<Device> detect_cuda() {
   const std::unique_ptr<void, int (*)(void*)> library(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL),

@@ -17,8 +17,6 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// CPUs this process may use, at least 1.
-int cpu_count();
 /// The CUDA devices, through NVML loaded at run time; empty without driver or library.
 std::vector<Device> detect_cuda();
 /// kFailedPrecondition when slot_type is cuda and there is no device.

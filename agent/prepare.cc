@@ -8,6 +8,7 @@
 #include "base/archive.h"
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "base/wait.h"

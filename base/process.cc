@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -195,6 +196,12 @@ class PipeSignalHeld {
 };
 
 }  // namespace
+
+int cpu_count() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
 
 std::string to_string(const ExitStatus& status) {
   if (status.signal == 0) return "exit code " + std::to_string(status.code);

@@ -16,6 +16,9 @@
 
 namespace det {
 
+/// The processors that this process may run on; at least 1.
+int cpu_count();
+
 /// How a process ended.
 struct ExitStatus {
   int code = 0;    ///< exit code; meaningless when signal != 0

@@ -49,9 +49,9 @@ class Engine {
     ended = true;
   }
 
-  void submit(Task task, bool small) {
+  void submit(Task task, Start start) {
     start_postponed();
-    if (small && under_way_ == 0) {
+    if (start == Start::kOnWait && under_way_ == 0) {
       postponed_ = std::move(task);
     } else {
       ++under_way_;
@@ -137,9 +137,9 @@ class ThreadCommunicator final : public Communicator {
 
   const char* name() const override { return engine_->transport->name(); }
   int size() const override { return size_; }
-  std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how) override {
+  std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how, Start start) override {
     if (how == Reduction::kMean && tensor.scalar_type() == torch::kLong) throw std::invalid_argument("no mean of int64");
-    return submit(tensor, [tensor, how](Transport& transport) mutable { transport.all_reduce(tensor, how); });
+    return submit(tensor, [tensor, how](Transport& transport) mutable { transport.all_reduce(tensor, how); }, start);
   }
   std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
     return submit(output, [output, input](Transport& transport) mutable { transport.all_gather(output, input); });
@@ -149,9 +149,10 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
-  std::unique_ptr<Work> submit(const torch::Tensor& moved, std::function<void(Transport&)> run) {
+  /// What is small is sooner done than given to the thread.
+  std::unique_ptr<Work> submit(const torch::Tensor& moved, std::function<void(Transport&)> run, Start start = Start::kNow) {
     auto outcome = std::make_shared<Outcome>();
-    engine_->submit({std::move(run), outcome}, moved.nbytes() <= kSmallBytes);
+    engine_->submit({std::move(run), outcome}, moved.nbytes() <= kSmallBytes ? Start::kOnWait : start);
     return std::make_unique<QueuedWork>(engine_, std::move(outcome));
   }
 

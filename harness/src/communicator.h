@@ -25,6 +25,11 @@ enum class Reduction {
   kMean,  ///< the sum times 1 / ranks; not of int64
 };
 
+enum class Start {
+  kNow,     ///< beside what the caller does until wait()
+  kOnWait,  ///< the caller waits at once: it may be done there, without the way to another thread
+};
+
 /// Every call must be made by all ranks, in the same order, from one thread. Results are the same bits on every rank.
 /// Tensors are contiguous, of the communicator's device.
 class Communicator {
@@ -33,7 +38,8 @@ class Communicator {
   virtual const char* name() const = 0;  ///< "shm", "gloo", "nccl"
   virtual int size() const = 0;
   /// tensor = sum or mean over ranks, in place. float, double, bfloat16, half (both added in float and rounded once), int64.
-  virtual std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how = Reduction::kSum) = 0;
+  virtual std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how = Reduction::kSum,
+                                           Start start = Start::kNow) = 0;
   /// output [size * n] = the inputs [n] of all ranks, in the order of ranks.
   virtual std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) = 0;
   /// tensor = rank 0's, in place.

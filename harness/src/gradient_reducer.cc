@@ -1,5 +1,6 @@
 #include "gradient_reducer.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -17,7 +18,10 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "base/process.h"
 
 namespace det {
 namespace {
@@ -89,11 +93,15 @@ std::int64_t digest(const std::vector<torch::Tensor>& parameters) {
   return static_cast<std::int64_t>(hash);
 }
 
+bool overlap_pays(const Communicator& communicator) {
+  return std::string_view(communicator.name()) != "shm" || communicator.size() * at::get_num_threads() < cpu_count();
+}
+
 }  // namespace
 
 struct GradientReducer::State {
   State(std::vector<torch::Tensor> given, Communicator& via, const ReducerOptions& how)
-      : communicator(via), options(how), all(std::move(given)) {}
+      : communicator(via), options(how), overlap(how.overlap.value_or(overlap_pays(via))), all(std::move(given)) {}
 
   void compare_ranks();
   void hook_up(const std::shared_ptr<State>& self);
@@ -116,6 +124,7 @@ struct GradientReducer::State {
 
   Communicator& communicator;
   const ReducerOptions options;
+  const bool overlap;
   std::vector<torch::Tensor> all;  ///< parameters, also those without requires_grad
   std::vector<bool> wanted;        ///< which of them had requires_grad when the buckets were made
   std::vector<Slot> slots;
@@ -270,9 +279,9 @@ void GradientReducer::State::on_accumulated(std::size_t index) {
     bucket.stale = true;  // sent again by finish()
     return;
   }
-  if (options.overlap && !bucket.in_place) copy_in(index);
+  if (overlap && !bucket.in_place) copy_in(index);
   if (!std::exchange(slot.reached, true)) --bucket.missing;
-  if (options.overlap) send_ready();
+  if (overlap) send_ready();
 }
 
 /// Throws unless the gradient can be put where the parameter's gradients go.
@@ -321,7 +330,7 @@ void GradientReducer::State::fill(Bucket& bucket) {
     const std::size_t index = bucket.parameters[place];
     if (!counts(slots[index])) {
       bucket.buffer().views[place].zero_();
-    } else if (!options.overlap || !slots[index].reached || bucket.stale) {
+    } else if (!overlap || !slots[index].reached || bucket.stale) {
       copy_in(index);
     }
   }
@@ -351,7 +360,8 @@ void GradientReducer::State::send(Bucket& bucket) {
     if (&bucket == &buckets.back()) write_flags(bucket);
     flat = bucket.buffer().flat;
   }
-  bucket.work = communicator.all_reduce(flat, Reduction::kMean);
+  bucket.work = communicator.all_reduce(flat, Reduction::kMean, overlap ? Start::kNow : Start::kOnWait);
+  if (!overlap) bucket.work->wait();
   bucket.sent = true;
   ++next;
 }

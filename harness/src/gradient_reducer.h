@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "communicator.h"
@@ -20,7 +21,9 @@ struct ReducerOptions {
   std::int64_t bucket_bytes = 25 << 20;
   std::int64_t first_bucket_bytes = 1 << 20;
   std::int64_t in_place_bytes = 1 << 20;  ///< a gradient of this size is reduced where it lies, without a bucket
-  bool overlap = true;  ///< false: all buckets after the backward pass; for measuring
+  /// Buckets are sent during the backward pass, not after it; absent: when that is faster. Over shared memory the exchange
+  /// is work of the cores that compute: unless some are spare, it would only take turns with the backward pass.
+  std::optional<bool> overlap;
 };
 
 /// Used by one thread at a time. Reducers whose parameters are reached by the same backward pass need a communicator

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -47,10 +46,7 @@ class FreePort {
 
 /// Of the cores this process may run on, one rank's share.
 int cores_for_each(int ranks) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  return std::max(1, count / ranks);
+  return std::max(1, det::cpu_count() / ranks);
 }
 
 /// Passes a process's output on, line by line with its prefix.

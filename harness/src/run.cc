@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "checkpoint_dir.h"
 #include "checkpoint_start.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "context_state.h"
 #include "det/trainer.h"
 #include "trial_info.h"
@@ -83,7 +83,7 @@ void configure(ContextState& state, const InitOptions& options) {
 /// The results of some operators depend on how many threads share them, so exact training fixes that number.
 void set_threads(bool exact) {
   const char* wanted = std::getenv("OMP_NUM_THREADS");
-  int threads = wanted != nullptr ? std::atoi(wanted) : static_cast<int>(std::thread::hardware_concurrency());
+  int threads = wanted != nullptr ? std::atoi(wanted) : cpu_count();
   if (exact && wanted == nullptr) threads = 1;
   at::set_num_threads(std::max(threads, 1));
 }

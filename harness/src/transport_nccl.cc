@@ -102,7 +102,7 @@ class NcclCommunicator final : public Communicator {
 
   const char* name() const override { return "nccl"; }
   int size() const override { return distributed_.size(); }
-  std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how) override {
+  std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how, Start) override {
     return enqueue({tensor}, [&](cudaStream_t stream) {
       return Nccl::get().all_reduce(tensor.data_ptr(), tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
                                     type_of(tensor), how == Reduction::kMean ? ncclAvg : ncclSum, comm_, stream);

@@ -4,9 +4,9 @@
 //   bench_train_segments trainer MODEL    det::Trainer, with a report every 100 batches
 //   bench_train_segments bf16 MODEL       the same with precision bf16
 //   bench_train_segments exact MODEL      the same with `reproducibility: exact`, as one process or one of several
-//   bench_train_segments alone|shm|gloo|late-shm|late-gloo MODEL
-// The last ones are a process of several (RANK, WORLD_SIZE, …): without exchange; over a transport, during the backward pass or
-// after it.
+//   bench_train_segments alone|shm|gloo|early-shm|late-gloo|… MODEL
+// The last ones are a process of several (RANK, WORLD_SIZE, …): without exchange; over a transport, during the backward pass
+// ("early") or after it ("late"), or as det::run chooses.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -71,7 +71,10 @@ class BenchTrial : public det::Trial {
   }
   det::DataLoader build_validation_data_loader() override { return {det::TensorDataset(torch::zeros({1, 1})), {}}; }
   det::Metrics train_batch(det::Batch& batch, int64_t, int64_t number) override {
-    if (number >= kWarmUp && (number - kWarmUp) % bench_.segment == 0 && !turns_.next()) std::_Exit(0);
+    // Once a batch: `exact` comes here for each shard of it.
+    if (std::exchange(newest_, number) != number && number >= kWarmUp && (number - kWarmUp) % bench_.segment == 0 &&
+        !turns_.next())
+      std::_Exit(0);
     torch::Tensor loss = torch::cross_entropy_loss(model_->forward(batch.data()), batch.target());
     context_.backward(loss);
     context_.step_optimizer(optimizer_);
@@ -83,6 +86,7 @@ class BenchTrial : public det::Trial {
   det::TrialContext& context_;
   const bench::Model& bench_;
   Turns turns_;
+  std::int64_t newest_ = -1;
   torch::nn::Sequential model_;
   torch::optim::SGD& optimizer_;
 };
@@ -94,15 +98,18 @@ int with_trainer(const std::string& mode, const std::string& name) {
   if (mode == "exact") options.exp_conf = det::Json::parse(R"({"reproducibility": {"mode": "exact"}})");
   return det::run(
       [&](det::TrialContext& context) {
-        const bench::Model model = bench::make_model(name);
+        bench::Model model = bench::make_model(name);
         det::ContextState& state = context.state();
+        // The same records a step as without: a rank's shards share what would be its batch.
+        if (state.exact) model.batch_size = model.batch_size * state.distributed->size() / state.exact->shards;
         state.client = std::make_unique<CountingClient>();
         if (mode == "alone") {
           state.communicator.reset();
         } else if (state.communicator != nullptr && mode != "exact") {
           state.communicator.reset();
           state.communicator = det::make_communicator(*state.distributed, state.device, mode.substr(mode.find('-') + 1));
-          state.reduction.overlap = !mode.starts_with("late");
+          if (mode.starts_with("late")) state.reduction.overlap = false;
+          if (mode.starts_with("early")) state.reduction.overlap = true;
         }
         BenchTrial trial(context, model);
         det::Trainer(trial, context).fit({.max_length = det::Batches(1 << 30)});
