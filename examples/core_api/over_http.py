@@ -1,5 +1,6 @@
-"""Stages 2 to 4 in Python, over HTTP and with its standard library alone: whatever can send a request can be a trial.
-By itself (`python3 over_http.py`) it prints; `det experiment create over_http.yaml .` makes a search of it."""
+"""Stages 2 to 5 in Python, over HTTP and with its standard library alone: whatever can send a request can be a trial.
+By itself (`python3 over_http.py`) it prints; `det experiment create over_http.yaml .` makes a search of it, and
+over_http_distributed.yaml has two processes share the work."""
 import json
 import math
 import os
@@ -14,6 +15,10 @@ class Alone:
     """What a trial is without a cluster."""
     hparams = {"learning_rate": 0.3, "batches": 500}
     steps_completed = 0
+    rank, ranks = 0, 1
+
+    def gather(self, round, share):
+        return [share]
 
     def report(self, group, steps, metrics):
         print(group, steps, metrics)
@@ -42,8 +47,11 @@ class Trial(Alone):
         self.latest_checkpoint = os.environ.get("DET_LATEST_CHECKPOINT")
         storage = json.loads(os.environ["DET_EXPERIMENT_CONFIG"])["checkpoint_storage"]
         self.storage = pathlib.Path(storage["host_path"], storage.get("storage_path") or "")
+        self.rank, self.ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        self.trust = ssl.create_default_context(cafile=os.environ.get("DET_MASTER_CERT_FILE"))
         self.leave = threading.Event()
-        threading.Thread(target=self.watch, daemon=True).start()
+        if self.rank == 0:
+            threading.Thread(target=self.watch, daemon=True).start()
 
     def call(self, method, path, body=None):
         master = os.environ["DET_MASTER"]
@@ -51,8 +59,7 @@ class Trial(Alone):
             (master if "://" in master else "http://" + master) + "/api/v1" + path, method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Grpc-Metadata-x-allocation-token": "Bearer " + os.environ["DET_SESSION_TOKEN"]})
-        trust = ssl.create_default_context(cafile=os.environ.get("DET_MASTER_CERT_FILE"))
-        with urllib.request.urlopen(request, timeout=90, context=trust) as answer:
+        with urllib.request.urlopen(request, timeout=90, context=self.trust) as answer:
             return json.loads(answer.read())
 
     def watch(self):
@@ -61,6 +68,12 @@ class Trial(Alone):
         while not self.leave.is_set():
             if self.call("GET", path)["preempt"]:
                 self.leave.set()
+
+    def gather(self, round, share):
+        """What each rank brings to this round, in the order of ranks: the master keeps the order of these names."""
+        answer = self.call("POST", f"/allocations/{self.allocation}/all_gather", {
+            "requestUuid": f"{round}.{self.rank:04}", "numPeers": self.ranks, "data": {"share": share}})
+        return [data["share"] for data in answer["data"]]
 
     def should_preempt(self):
         if self.leave.is_set():
@@ -90,10 +103,10 @@ class Trial(Alone):
 POINTS = [(x, math.sin(3 * x)) for x in (2 * i / 63 - 1 for i in range(64))]
 
 
-def slope(c):
-    """The mean squared error of the cubic with coefficients c, and its derivatives."""
+def slope(c, rank=0, ranks=1):
+    """The mean squared error of the cubic with coefficients c, and its derivatives: a rank's share of the sums."""
     loss, by_c = 0, [0] * 4
-    for x, y in POINTS:
+    for x, y in POINTS[rank::ranks]:
         miss = c[0] + x * (c[1] + x * (c[2] + x * c[3])) - y
         loss += miss * miss / len(POINTS)
         by_c = [d + 2 * miss * x**i / len(POINTS) for i, d in enumerate(by_c)]
@@ -106,20 +119,26 @@ def main():
     if trial.steps_completed > 0:
         c = json.loads((trial.storage / trial.latest_checkpoint / "cubic.json").read_text())
     for batch in range(trial.steps_completed + 1, batches + 1):
-        loss, by_c = slope(c)
+        shares = trial.gather(batch, [*slope(c, trial.rank, trial.ranks), trial.should_preempt()])
+        losses, slopes, asked = zip(*shares)
+        loss, leave = sum(losses), any(asked)
         if not loss < 100:
-            return trial.invalid_hp()
-        c = [value - rate * d for value, d in zip(c, by_c)]
-        if batch % 10 == 0:
-            trial.report("training", batch, {"loss": loss})
-            trial.progress(batch / batches)
-        leave = trial.should_preempt()
-        if batch % 25 == 0:
-            trial.report("validation", batch, {"validation_loss": slope(c)[0]})
-        if batch == batches or leave:
-            trial.save(batch, "cubic.json", json.dumps(c))
+            return trial.rank == 0 and trial.invalid_hp()
+        c = [value - rate * sum(each) for value, each in zip(c, zip(*slopes))]
+        if trial.rank == 0:
+            tell(trial, batch, batches, loss, c, leave)
         if leave:
             return
+
+
+def tell(trial, batch, batches, loss, c, leave):
+    if batch % 10 == 0:
+        trial.report("training", batch, {"loss": loss})
+        trial.progress(batch / batches)
+    if batch % 25 == 0:
+        trial.report("validation", batch, {"validation_loss": slope(c)[0]})
+    if batch == batches or leave:
+        trial.save(batch, "cubic.json", json.dumps(c))
 
 
 main()

@@ -43,6 +43,12 @@ class CoreApiExample(unittest.TestCase):
         # Rates that are too large leave none, and are replaced.
         self.assertGreaterEqual(sum(1 for trial in trials if trial["latestCheckpointUuid"]), 4)
 
+    def test_two_python_processes_share_the_work_and_sum_it_in_the_order_of_ranks(self):
+        trial = self.cluster.trial_id(self.train("over_http_distributed"))
+        losses = [metrics["validation_loss"] for _, metrics in self.cluster.metrics(trial, "validation")]
+        self.assertEqual(len(losses), 20)
+        self.assertAlmostEqual(losses[-1], 0.0033629793452, places=10)  # what one process ends with
+
     def test_a_search_tries_learning_rates_and_finds_a_good_one(self):
         id = self.train("4_search", "--config", "searcher.max_trials=4")
         trials = self.cluster.experiment(id)["trials"]

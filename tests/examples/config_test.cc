@@ -11,7 +11,7 @@ namespace det {
 namespace {
 
 const std::map<std::string, std::vector<std::string>> kConfigurations{
-    {"core_api", {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed", "over_http"}},
+    {"core_api", {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed", "over_http", "over_http_distributed"}},
     {"gpt", {"const", "distributed"}},
     {"imagenet", {"const", "cifar10"}},
     {"mnist", {"const", "distributed", "dist_random", "adaptive"}},
