@@ -1,12 +1,11 @@
 #include "agent/detect.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 
 namespace det::agent {
@@ -20,11 +19,6 @@ using NvmlPlain = NvmlResult();
 using NvmlCount = NvmlResult(unsigned*);
 using NvmlByIndex = NvmlResult(unsigned, NvmlDevice*);
 using NvmlText = NvmlResult(NvmlDevice, char*, unsigned);
-
-template <typename Function>
-Function* symbol(void* library, const char* name) {
-  return reinterpret_cast<Function*>(::dlsym(library, name));
-}
 
 std::string cpu_brand() {
   const auto info = read_file("/proc/cpuinfo");
@@ -47,16 +41,19 @@ std::vector<Device> numbered(const std::string& type, const std::string& brand, 
 }  // namespace
 
 std::vector<Device> detect_cuda() {
-  const std::unique_ptr<void, int (*)(void*)> library(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL),
-                                                      [](void* handle) { return ::dlclose(handle); });
+  auto library = SharedLibrary::open("libnvidia-ml.so.1");
   if (!library) return {};
-  auto* init = symbol<NvmlPlain>(library.get(), "nvmlInit_v2");
-  auto* shutdown = symbol<NvmlPlain>(library.get(), "nvmlShutdown");
-  auto* count = symbol<NvmlCount>(library.get(), "nvmlDeviceGetCount_v2");
-  auto* by_index = symbol<NvmlByIndex>(library.get(), "nvmlDeviceGetHandleByIndex_v2");
-  auto* name = symbol<NvmlText>(library.get(), "nvmlDeviceGetName");
-  auto* uuid = symbol<NvmlText>(library.get(), "nvmlDeviceGetUUID");
-  if (!init || !shutdown || !count || !by_index || !name || !uuid || init() != 0) return {};
+  NvmlPlain *init, *shutdown;
+  NvmlCount* count;
+  NvmlByIndex* by_index;
+  NvmlText *name, *uuid;
+  library->find(init, "nvmlInit_v2")
+      .find(shutdown, "nvmlShutdown")
+      .find(count, "nvmlDeviceGetCount_v2")
+      .find(by_index, "nvmlDeviceGetHandleByIndex_v2")
+      .find(name, "nvmlDeviceGetName")
+      .find(uuid, "nvmlDeviceGetUUID");
+  if (!library->complete() || init() != 0) return {};
   std::vector<Device> devices;
   unsigned number = 0;
   if (count(&number) != 0) number = 0;

@@ -1,9 +1,8 @@
 #include "storage/curl.h"
 
-#include <dlfcn.h>
-
 #include <string>
-#include <type_traits>
+
+#include "base/shared_library.h"
 
 namespace det::storage {
 namespace {
@@ -12,25 +11,21 @@ constexpr const char* kLibrary = "libcurl.so.4";
 
 Result<const Curl*> load() {
   static Curl functions;
-  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    return fail(Code::kFailedPrecondition, std::string("buckets need libcurl; install libcurl4: ") + ::dlerror());
-  const char* missing = nullptr;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-    if (function == nullptr) missing = name;
-  };
-  find(functions.global_init, "curl_global_init");
-  find(functions.easy_init, "curl_easy_init");
-  find(functions.easy_reset, "curl_easy_reset");
-  find(functions.easy_cleanup, "curl_easy_cleanup");
-  find(functions.easy_setopt, "curl_easy_setopt");
-  find(functions.easy_perform, "curl_easy_perform");
-  find(functions.easy_getinfo, "curl_easy_getinfo");
-  find(functions.easy_strerror, "curl_easy_strerror");
-  find(functions.slist_append, "curl_slist_append");
-  find(functions.slist_free_all, "curl_slist_free_all");
-  if (missing != nullptr) return fail(Code::kFailedPrecondition, std::string(kLibrary) + " has no " + missing);
+  auto library = SharedLibrary::open(kLibrary);
+  if (!library)
+    return fail(Code::kFailedPrecondition, "buckets need libcurl; install libcurl4: " + library.error().message);
+  library->find(functions.global_init, "curl_global_init")
+      .find(functions.easy_init, "curl_easy_init")
+      .find(functions.easy_reset, "curl_easy_reset")
+      .find(functions.easy_cleanup, "curl_easy_cleanup")
+      .find(functions.easy_setopt, "curl_easy_setopt")
+      .find(functions.easy_perform, "curl_easy_perform")
+      .find(functions.easy_getinfo, "curl_easy_getinfo")
+      .find(functions.easy_strerror, "curl_easy_strerror")
+      .find(functions.slist_append, "curl_slist_append")
+      .find(functions.slist_free_all, "curl_slist_free_all");
+  if (auto complete = library->complete(); !complete)
+    return fail(Code::kFailedPrecondition, complete.error().message);
   if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
     return fail(Code::kFailedPrecondition, std::string(kLibrary) + " does not start");
   return &functions;

@@ -1,6 +1,5 @@
 #include "system_metrics.h"
 
-#include <dlfcn.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 
 namespace det {
@@ -22,7 +22,6 @@ struct Nvml::Functions {
   struct Memory {
     unsigned long long total, free, used;
   };
-  std::unique_ptr<void, int (*)(void*)> library{nullptr, ::dlclose};
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   int (*count)(unsigned*) = nullptr;
@@ -30,23 +29,20 @@ struct Nvml::Functions {
   int (*uuid)(Device, char*, unsigned) = nullptr;
   int (*utilization)(Device, Utilization*) = nullptr;
   int (*memory)(Device, Memory*) = nullptr;
-
-  template <typename Function>
-  bool find(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(::dlsym(library.get(), name));
-    return function != nullptr;
-  }
 };
 
 std::unique_ptr<Nvml> Nvml::load(const char* visible, const char* library) {
   auto f = std::make_unique<Functions>();
-  f->library.reset(::dlopen(library, RTLD_NOW | RTLD_LOCAL));
-  if (!f->library || !f->find(f->init, "nvmlInit_v2") || !f->find(f->shutdown, "nvmlShutdown") ||
-      !f->find(f->count, "nvmlDeviceGetCount_v2") || !f->find(f->by_index, "nvmlDeviceGetHandleByIndex_v2") ||
-      !f->find(f->uuid, "nvmlDeviceGetUUID") || !f->find(f->utilization, "nvmlDeviceGetUtilizationRates") ||
-      !f->find(f->memory, "nvmlDeviceGetMemoryInfo") || f->init() != 0) {
-    return nullptr;
-  }
+  auto found = SharedLibrary::open(library);
+  if (!found) return nullptr;
+  found->find(f->init, "nvmlInit_v2")
+      .find(f->shutdown, "nvmlShutdown")
+      .find(f->count, "nvmlDeviceGetCount_v2")
+      .find(f->by_index, "nvmlDeviceGetHandleByIndex_v2")
+      .find(f->uuid, "nvmlDeviceGetUUID")
+      .find(f->utilization, "nvmlDeviceGetUtilizationRates")
+      .find(f->memory, "nvmlDeviceGetMemoryInfo");
+  if (!found->complete() || f->init() != 0) return nullptr;
   std::unique_ptr<Nvml> nvml(new Nvml(std::move(f)));
   nvml->find_devices(visible);
   return nvml;

@@ -14,13 +14,13 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
-#include <dlfcn.h>
 #include <nccl.h>
 
 #include <atomic>
 #include <cstring>
 #include <thread>
 
+#include "base/shared_library.h"
 #include "base/wait.h"
 
 namespace det {
@@ -39,21 +39,18 @@ struct Nccl {
 
   static const Nccl& get() {
     static const Nccl functions = [] {
-      void* library = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);
-      if (library == nullptr) throw std::runtime_error(std::string("nccl: ") + ::dlerror() + "; install libnccl2");
+      auto library = SharedLibrary::open("libnccl.so.2");
+      if (!library) throw std::runtime_error("nccl: " + library.error().message + "; install libnccl2");
       Nccl nccl{};
-      const auto load = [&](auto& function, const char* name) {
-        function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
-        if (function == nullptr) throw std::runtime_error(std::string("nccl: libnccl.so.2 has no ") + name);
-      };
-      load(nccl.get_unique_id, "ncclGetUniqueId");
-      load(nccl.init_rank, "ncclCommInitRank");
-      load(nccl.destroy, "ncclCommDestroy");
-      load(nccl.abort, "ncclCommAbort");
-      load(nccl.all_reduce, "ncclAllReduce");
-      load(nccl.all_gather, "ncclAllGather");
-      load(nccl.broadcast, "ncclBroadcast");
-      load(nccl.error_string, "ncclGetErrorString");
+      library->find(nccl.get_unique_id, "ncclGetUniqueId")
+          .find(nccl.init_rank, "ncclCommInitRank")
+          .find(nccl.destroy, "ncclCommDestroy")
+          .find(nccl.abort, "ncclCommAbort")
+          .find(nccl.all_reduce, "ncclAllReduce")
+          .find(nccl.all_gather, "ncclAllGather")
+          .find(nccl.broadcast, "ncclBroadcast")
+          .find(nccl.error_string, "ncclGetErrorString");
+      if (auto complete = library->complete(); !complete) throw std::runtime_error("nccl: " + complete.error().message);
       return nccl;
     }();
     return functions;

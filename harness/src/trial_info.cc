@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/secret.h"
+#include "base/shared_library.h"
 #include "base/yaml.h"
 #include "storage/bucket.h"
 
@@ -195,12 +196,11 @@ namespace {
 template <typename Function>
 Result<Function> cluster_function(const char* name) {
   const std::string path = cluster_library();
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-  if (library == nullptr) {
-    return fail(Code::kUnavailable, std::string("cannot load the cluster client: ") + ::dlerror());
-  }
-  const auto function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) return fail(Code::kUnavailable, path + " is not libdet_cluster.so of this release");
+  auto library = SharedLibrary::open(path, SharedLibrary::Symbols::kOwnFirst);
+  if (!library) return fail(Code::kUnavailable, "cannot load the cluster client: " + library.error().message);
+  Function function;
+  library->find(function, name);
+  if (!library->complete()) return fail(Code::kUnavailable, path + " is not libdet_cluster.so of this release");
   return function;
 }
 

@@ -1,0 +1,25 @@
+#include "base/shared_library.h"
+
+#include <dlfcn.h>
+
+namespace det {
+
+Result<SharedLibrary> SharedLibrary::open(const std::string& name, Symbols symbols) {
+  const int order = symbols == Symbols::kOwnFirst ? RTLD_DEEPBIND : 0;
+  void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | order);
+  if (handle == nullptr) return fail(Code::kNotFound, ::dlerror());
+  return SharedLibrary(name, handle);
+}
+
+void* SharedLibrary::address(const char* name) {
+  void* found = ::dlsym(handle_, name);
+  if (found == nullptr) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
+  return found;
+}
+
+Status SharedLibrary::complete() const {
+  if (missing_.empty()) return {};
+  return fail(Code::kNotFound, name_ + " has no " + missing_);
+}
+
+}  // namespace det
