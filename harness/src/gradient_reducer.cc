@@ -271,9 +271,9 @@ void GradientReducer::State::on_accumulated(std::size_t index) {
   if (!active) return;
   any_reached = true;
   Bucket& bucket = buckets[slot.bucket];
-  if (bucket.sent && (bucket.in_place || slot.parameter.is_cuda())) {
+  if (slot.reached && (bucket.in_place || slot.parameter.is_cuda())) {
     throw std::logic_error("a second backward pass between start() and finish() reached a parameter of shape " +
-                           shape(slot.parameter) + " that was being averaged; call finish() after each, or add the losses");
+                           shape(slot.parameter) + " again, which may be on its way by then; call finish() after each, or add the losses");
   }
   if (bucket.sent) {
     bucket.stale = true;  // sent again by finish()

@@ -37,7 +37,7 @@ class GradientReducer {
   ~GradientReducer();
 
   /// The next backward pass is to be reduced. There may be more than one until finish(), but a second one that reaches a
-  /// large gradient (in_place_bytes), or on CUDA any, that is already under way throws std::logic_error.
+  /// large gradient (in_place_bytes), or on CUDA any, throws std::logic_error: it may be on its way.
   void start();
   /// The backward pass is over: waits for everything. grad of every parameter that some rank's passes have touched since
   /// the last finish() is then the mean over ranks of what was in grad before, the same bits on each; a grad that is
