@@ -42,11 +42,23 @@ void add_gang(const v1::StartAllocation& order, std::map<std::string, std::strin
     ranks += order.gang(i).slots();
   }
   variables["DET_CHIEF_IP"] = order.gang(0).address();
-  variables["C10D_PORT"] = std::to_string(order.gang_port());
   variables["DET_NUM_NODES"] = std::to_string(order.gang_size());
   variables["DET_NODE_RANK"] = std::to_string(order.part());
   variables["DET_FIRST_RANK"] = std::to_string(before);
   variables["DET_WORLD_SIZE"] = std::to_string(ranks);
+}
+
+/// Where the ranks of upstream's launchers meet, and its DistributedContext: tasks share their machine's network, so each
+/// has ports of its own. A gang has a number for itself; else the first slot is one that nobody else holds.
+void add_ports(const v1::StartAllocation& order, std::map<std::string, std::string>& variables) {
+  if (order.gang_size() == 0 && order.slots_size() == 0) return;
+  const bool gang = order.gang_size() > 0;
+  const auto port = [&](int below_gang, int single) {
+    return std::to_string(gang ? order.gang_port() - below_gang : single + order.slots(0));
+  };
+  variables["C10D_PORT"] = port(0, 13'000);
+  variables["INTER_TRAIN_PROCESS_COMM_PORT_1"] = port(10'000, 14'000);
+  variables["INTER_TRAIN_PROCESS_COMM_PORT_2"] = port(12'000, 15'000);
 }
 
 void add_trial(const v1::StartAllocation& order, std::map<std::string, std::string>& variables) {
@@ -59,6 +71,7 @@ void add_trial(const v1::StartAllocation& order, std::map<std::string, std::stri
   variables["DET_STEPS_COMPLETED"] = std::to_string(order.steps_completed());
   if (!order.latest_checkpoint().empty()) variables["DET_LATEST_CHECKPOINT"] = order.latest_checkpoint();
   add_gang(order, variables);
+  add_ports(order, variables);
 }
 
 }  // namespace

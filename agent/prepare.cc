@@ -94,6 +94,8 @@ class Preparation {
         command = {"/bin/sh", "-c", command[0]};
       }
     }
+    if (auto linked = spec.attaches ? Status() : link_model(dir_); !linked)
+      say("WARNING", "a Python harness of Determined will not find its model directory: " + linked.error().message);
     spec.argv = task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"));
     spec.env = environment();
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
@@ -188,7 +190,7 @@ class Preparation {
                               .master_cert_name = site_.trust.cert_name};
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
-    if (auto told = write_upstream_info(dir_.upstream(), order_.message, around); !told)
+    if (auto told = write_upstream_info(dir_, order_.message, around); !told)
       say("WARNING", "a Python harness of Determined will not find its cluster: " + told.error().message);
     for (const std::string& name : refused) {
       say("WARNING",

@@ -155,15 +155,21 @@ class Supervisor {
   bool children_left_ = true;
 };
 
-/// Shows the allocation's own directory as /run/determined to the task, and to nobody else. Where we may not (we are
-/// not root), a Python harness of Determined does not find its cluster; all else goes on.
+/// What the task sees in the place of `place`, which is made where it is missing.
+void show(const std::string& directory, const char* place) {
+  if (::mkdir(place, 0755) != 0 && errno != EEXIST) return;
+  (void)::mount(directory.c_str(), place, nullptr, MS_BIND, nullptr);
+}
+
+/// Shows the allocation's own directory as /run/determined to the task, and to nobody else, and the storage of its
+/// checkpoints as /determined_shared_fs. Where we may not (we are not root), a Python harness of Determined does not find
+/// its cluster; all else goes on.
 void show_upstream(const TaskDir& dir) {
-  constexpr const char* kPlace = "/run/determined";
   if (!path_exists(dir.upstream()) || ::unshare(CLONE_NEWNS) != 0) return;
   // What the machine mounts later is seen here as well; what we mount is not seen there.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;
-  if (::mkdir(kPlace, 0755) != 0 && errno != EEXIST) return;
-  (void)::mount(dir.upstream().c_str(), kPlace, nullptr, MS_BIND, nullptr);
+  show(dir.upstream(), "/run/determined");
+  if (path_exists(dir.upstream_storage())) show(dir.upstream_storage(), "/determined_shared_fs");
 }
 
 Status supervise(const std::string& path) {

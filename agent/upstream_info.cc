@@ -1,5 +1,9 @@
 #include "agent/upstream_info.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -63,15 +67,39 @@ Json resources(const v1::StartAllocation& order, const Surroundings& around) {
   return {{"gpu_uuids", uuids}};
 }
 
+/// A place that is not there would be made by the task, on this machine's own disk, and nobody would find what is in it.
+Status link_storage(const TaskDir& dir, const v1::StartAllocation& order) {
+  const Json config = parsed(order.experiment_config());
+  const Json storage = config.is_object() ? config.value("checkpoint_storage", Json::object()) : Json::object();
+  const Json path = storage.is_object() && storage.value("type", Json()) == "shared_fs" ? storage.value("host_path", Json()) : Json();
+  if (!path.is_string()) return {};
+  const auto& target = path.get_ref<const std::string&>();
+  TRY(make_directories(target));
+  if (::symlink(target.c_str(), dir.upstream_storage().c_str()) != 0 && errno != EEXIST)
+    return fail_errno(dir.upstream_storage());
+  return {};
+}
+
 }  // namespace
 
-Status write_upstream_info(const std::string& directory, const v1::StartAllocation& order,
-                           const Surroundings& around) {
-  TRY(make_directories(directory + "/info", 0700));
-  TRY(replace_file(directory + "/info/cluster.json", dump_json(cluster(order, around)), 0600));
-  TRY(replace_file(directory + "/info/trial.json", dump_json(trial(order)), 0600));
-  TRY(replace_file(directory + "/info/rendezvous.json", dump_json(rendezvous(order)), 0600));
-  return replace_file(directory + "/info/resources.json", dump_json(resources(order, around)), 0600);
+Status link_model(const TaskDir& dir) {
+  const std::string place = dir.upstream() + "/train/model";
+  TRY(remove_tree(place));
+  TRY(make_directories(dir.upstream() + "/train", 0700));
+  std::error_code error;
+  using Options = std::filesystem::copy_options;
+  std::filesystem::copy(dir.workdir(), place, Options::recursive | Options::create_hard_links | Options::copy_symlinks, error);
+  return error ? fail(Code::kInternal, place + ": " + error.message()) : Status();
+}
+
+Status write_upstream_info(const TaskDir& dir, const v1::StartAllocation& order, const Surroundings& around) {
+  const std::string info = dir.upstream() + "/info";
+  TRY(make_directories(info, 0700));
+  TRY(replace_file(info + "/cluster.json", dump_json(cluster(order, around)), 0600));
+  TRY(replace_file(info + "/trial.json", dump_json(trial(order)), 0600));
+  TRY(replace_file(info + "/rendezvous.json", dump_json(rendezvous(order)), 0600));
+  TRY(replace_file(info + "/resources.json", dump_json(resources(order, around)), 0600));
+  return link_storage(dir, order);
 }
 
 }  // namespace det::agent

@@ -11,6 +11,8 @@
 namespace det::cli {
 namespace {
 
+constexpr Duration kPatience = std::chrono::minutes(10);
+
 Action declare_info(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
@@ -61,15 +63,13 @@ Action declare_config_set(CLI::App& app) {
   };
 }
 
-struct LogFlags {
+struct MasterLogFlags {
   bool follow = false, json = false;
   int tail = 0;
 };
 
-Status print_log(Client& client, const LogFlags& flags) {
-  v1::MasterLogsRequest request;
-  request.set_offset(-flags.tail);
-  request.set_follow(flags.follow);
+/// Sets the request's offset behind the last line that was printed.
+Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
   return client.stream(&v1::MasterService::Stub::MasterLogs, request, [&](const v1::MasterLogsResponse& response) {
     const auto& entry = response.log_entry();
     if (flags.json) {
@@ -81,18 +81,34 @@ Status print_log(Client& client, const LogFlags& flags) {
       std::cout << time_text(entry.timestamp(), true) << " [" << level << "]: " << printable(entry.message()) << '\n';
     }
     if (flags.follow) std::cout.flush();
+    request.set_offset(entry.id());
     return true;
   });
 }
 
+/// Lines are counted by each process of the master, so another one's are read from the first.
+Status follow_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
+  client.set_patience(kPatience);
+  for (std::string before;;) {
+    TRY_ASSIGN(const auto master, client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
+    if (!before.empty() && master.master_id() != before) request.set_offset(0);
+    before = master.master_id();
+    const Status ended = print_log(client, flags, request);
+    if ((!ended && ended.error().code != Code::kUnavailable) || !client.reconnect()) return ended;
+  }
+}
+
 Action declare_logs(CLI::App& app) {
-  auto flags = std::make_shared<LogFlags>();
-  app.add_flag("-f,--follow", flags->follow, "Go on until the master ends.");
+  auto flags = std::make_shared<MasterLogFlags>();
+  app.add_flag("-f,--follow", flags->follow, "Go on, also with the master that comes after this one.");
   app.add_option("--tail", flags->tail, "Only the last N lines.")->check(kPositive);
   app.add_flag("--json", flags->json, "One JSON object a line.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY(print_log(*client, *flags));
+    v1::MasterLogsRequest request;
+    request.set_offset(-flags->tail);
+    request.set_follow(flags->follow);
+    TRY(flags->follow ? follow_log(*client, *flags, request) : print_log(*client, *flags, request));
     return 0;
   };
 }

@@ -340,6 +340,7 @@ int run(int argc, char** argv) {
   Signals signals;
   Status status;
   if (::sodium_init() < 0) status = fail(Code::kInternal, "libsodium does not start");
+  storage::confine(config->storage_reach);
   log::keep_history(kLogLines);
   if (status) status = init_log(config->log);
   if (status) {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "storage/answers.h"
 #include "storage/location.h"
+#include "storage/reach.h"
 
 namespace det::storage {
 
@@ -22,6 +23,7 @@ struct BucketOptions {
   int attempts = 6;             ///< of a request that meets 5xx, 429, SlowDown or no answer
   std::chrono::milliseconds pause{200};  ///< before the second attempt; twice as long before each further one, plus chance
   std::chrono::seconds connect_timeout{10}, stall_timeout{30};
+  const Reach* reach = nullptr;  ///< null: confines(); what is beyond it is kFailedPrecondition, and nothing is sent there
 };
 
 /// Keys are below the location's prefix and plain text; none has "." or ".." for a part. Any thread may call; every call may

@@ -90,6 +90,9 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
   request.headers["host"] = host_;
   const std::string query = encoded_query(call.query);
   const std::string url = origin_ + percent_encoded(request.path, true) + (query.empty() ? "" : "?" + query);
+  const Reach& reach = options_.reach != nullptr ? *options_.reach : confines();
+  if (const std::string refusal = refusal_of(reach, location_.endpoint); !refusal.empty())
+    return fail(Code::kFailedPrecondition, name_of(call.key) + " at " + origin_ + ": " + refusal);
   for (int attempt = 0;; ++attempt) {
     const bool last = attempt + 1 >= options_.attempts;
     Unsigned signed_request = request;
@@ -102,6 +105,7 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
                             .sink = call.sink,
                             .connect_timeout = options_.connect_timeout,
                             .stall_timeout = options_.stall_timeout,
+                            .inner = is_trusted(reach, location_.endpoint),
                             .most_bytes = call.most_bytes});
     if (!answer) {
       const Error& error = answer.error();

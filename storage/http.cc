@@ -1,10 +1,14 @@
 #include "storage/http.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <cstdlib>
 #include <exception>
 #include <memory>
 
 #include "storage/curl.h"
+#include "storage/reach.h"
 
 namespace det::storage {
 namespace {
@@ -27,10 +31,14 @@ struct Incoming {
   const Exchange& request;
   Answer answer = {};
   bool refused = false, too_long = false;
+  std::string inner = {};  ///< the address that it stopped at
 };
 
-CURL* handle_of_thread(const Curl& curl) {
-  thread_local const std::unique_ptr<CURL, FreeCurl> handle(curl.easy_init(), FreeCurl{&curl});
+/// Connections to inner addresses are another handle's: nobody goes on with one that was not looked at for it.
+CURL* handle_of_thread(const Curl& curl, bool inner) {
+  using Handle = std::unique_ptr<CURL, FreeCurl>;
+  thread_local const Handle any(curl.easy_init(), FreeCurl{&curl}), outer(curl.easy_init(), FreeCurl{&curl});
+  const Handle& handle = inner ? any : outer;
   if (handle) curl.easy_reset(handle.get());  // connections stay
   return handle.get();
 }
@@ -64,6 +72,17 @@ std::size_t take_body(char* data, std::size_t size, std::size_t count, void* use
   return piece.size();
 }
 
+/// Sees the very address that is connected to, whatever the name meant when it was looked at before.
+curl_socket_t open_outward(void* user, curlsocktype, curl_sockaddr* to) {
+  if (is_inner(to->addr)) {
+    char text[NI_MAXHOST] = "";
+    (void)::getnameinfo(&to->addr, to->addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+    static_cast<Incoming*>(user)->inner = text;
+    return CURL_SOCKET_BAD;
+  }
+  return ::socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 void set_method(const Curl& curl, CURL* handle, const Exchange& request) {
   if (request.method == "GET") {
     curl.easy_setopt(handle, CURLOPT_HTTPGET, 1L);
@@ -94,7 +113,7 @@ Headers headers_of(const Curl& curl, const Exchange& request) {
 Result<Answer> exchange(const Exchange& request) {
   TRY_ASSIGN(const Curl* const functions, storage::curl());
   const Curl& curl = *functions;
-  CURL* handle = handle_of_thread(curl);
+  CURL* handle = handle_of_thread(curl, request.inner);
   if (handle == nullptr) return fail(Code::kResourceExhausted, "libcurl does not start");
   Incoming incoming{curl, handle, request};
   char reason[CURL_ERROR_SIZE] = "";
@@ -112,6 +131,10 @@ Result<Answer> exchange(const Exchange& request) {
   curl.easy_setopt(handle, CURLOPT_HEADERDATA, &incoming);
   curl.easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
   curl.easy_setopt(handle, CURLOPT_WRITEDATA, &incoming);
+  if (!request.inner) {
+    curl.easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_outward);
+    curl.easy_setopt(handle, CURLOPT_OPENSOCKETDATA, &incoming);
+  }
   // As Amazon's own tools name it: what vouches for stores of one's own.
   if (const char* bundle = std::getenv("AWS_CA_BUNDLE"); bundle != nullptr && *bundle != '\0')
     curl.easy_setopt(handle, CURLOPT_CAINFO, bundle);
@@ -119,6 +142,7 @@ Result<Answer> exchange(const Exchange& request) {
   const CURLcode code = curl.easy_perform(handle);
   if (incoming.refused) return fail(Code::kCancelled, "the download was broken off");
   if (incoming.too_long) return fail(Code::kResourceExhausted, "the store's answer is too long");
+  if (code != CURLE_OK && !incoming.inner.empty()) return fail(Code::kFailedPrecondition, inner_words(incoming.inner));
   if (code != CURLE_OK) return fail(Code::kUnavailable, *reason != '\0' ? reason : curl.easy_strerror(code));
   long status = 0;
   curl.easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);

@@ -19,6 +19,7 @@ struct Exchange {
   std::function<bool(std::string_view)> sink = {};
   std::chrono::seconds connect_timeout{10};
   std::chrono::seconds stall_timeout{30};  ///< without a byte
+  bool inner = true;                       ///< else a host at an address of this machine or link is kFailedPrecondition
   std::size_t most_bytes = 16 << 20;       ///< of a 2xx answer's body; more is kResourceExhausted
 };
 struct Answer {

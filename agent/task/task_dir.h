@@ -53,6 +53,8 @@ class TaskDir {
   std::string workdir() const { return path_ + "/workdir"; }
   /// What the task sees as /run/determined, where it may (upstream's containers have it).
   std::string upstream() const { return path_ + "/determined"; }
+  /// A link to the directory that the task sees as /determined_shared_fs, where it may; only of storages of type shared_fs.
+  std::string upstream_storage() const { return path_ + "/shared_fs"; }
   std::string log() const { return path_ + "/log"; }
   std::string shipped() const { return path_ + "/shipped"; }
 

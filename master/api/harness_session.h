@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "det/v1/harness.grpc.pb.h"
+#include "master/api/report_check.h"
 #include "master/api/unary.h"
 
 namespace det::api {
@@ -38,13 +39,6 @@ class HarnessService final : public v1::HarnessService::CallbackService {
   bool closed_ = false;
 };
 
-/// Limits of one report (promises §5): at most 1 MiB, 1,000 names of at most 256 printable ASCII characters,
-/// depth 8. Names the metric that is wrong.
-Status check_group(const std::string& group);  ///< the name alone
-Status check_metrics(const v1::MetricsReport& report);
-/// What the core is told of a checkpoint. kInvalidArgument for what could not be stored.
-Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial, RunNumber run,
-                                                      WallTime time);
 /// The number `name` of a report, if it has one.
 std::optional<double> metric_value(const std::string& metrics, const std::string& name);
 

@@ -120,6 +120,20 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
 }
 
+/// Which stores experiments may name.
+void read_reach(const Options& options, MasterConfig& config, Checker& checker) {
+  config.storage_reach.anywhere = false;
+  const Json& storage = config.checkpoint_storage;
+  const Json* own = storage.is_object() ? find_path(storage, "endpoint_url") : nullptr;
+  if (own != nullptr && own->is_string()) config.storage_reach.own = own->get<std::string>();
+  for (const std::string& piece : split(options.text("allowed_storage_hosts"), ',')) {
+    const std::string host(trim(piece));
+    if (host.empty()) continue;
+    if (host.find('/') != host.npos) checker.add("allowed_storage_hosts", "must be names of hosts, without http:// and port");
+    config.storage_reach.hosts.push_back(storage::host_of(host));
+  }
+}
+
 std::vector<OptionKey> tls_keys() {
   return {
       {"security.tls.enabled", Kind::kBool, "false",
@@ -179,9 +193,10 @@ OptionTable all_options() {
           {"launch_error", Kind::kBool, "true",
            "Refuse an experiment whose trials no agent could ever run; false lets it wait, with a warning."},
           {"allowed_host_paths", Kind::kTree, "",
-           "Directories of agents that experiments may mount or keep checkpoints in, and all below; absent "
-           "means "
-           "any."},
+           "Directories of agents that experiments may mount or keep checkpoints in, and all below; absent means any."},
+          {"allowed_storage_hosts", Kind::kString, "",
+           "Hosts of stores, separated by commas, that experiments may name in endpoint_url, whatever their addresses are; "
+           "empty means any whose address is not of the master's own machine or link (loopback, link-local)."},
           {"heartbeat", Kind::kDuration, "10s",
            "How often agents say that they live; three missed end the connection."},
           {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
@@ -242,6 +257,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.scheduler = read_scheduler(options, checker.problems);
   config.pools = read_pools(options, config.scheduler, checker.problems);
   read_experiment_defaults(options, config, checker);
+  read_reach(options, config, checker);
   config.shown = settings_json(master_options(), options);
   config.shown["checkpoint_storage"] = config.checkpoint_storage;
   config.shown["task_container_defaults"] = config.task_container_defaults;

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "base/result.h"
 #include "master/config/pools.h"
+#include "storage/reach.h"
 
 namespace det {
 
@@ -31,6 +32,7 @@ struct MasterConfig {
   Json shown;  ///< every setting as the file would have it; secrets of trees are still in it
   bool launch_error = true;
   std::vector<std::string> allowed_host_paths;
+  storage::Reach storage_reach;   ///< which buckets the master contacts
   std::vector<Problem> warnings;  ///< what was read and does nothing
   LogOptions log;
   struct Tls {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <set>
 
 using namespace det;
 using namespace det::agent;
@@ -134,6 +135,24 @@ TEST_CASE("a part of a gang finds the others' place, its first rank and their nu
   CHECK(found["DET_NODE_RANK"] == "2");
   CHECK(found["DET_FIRST_RANK"] == "5");
   CHECK(found["DET_WORLD_SIZE"] == "6");
+}
+
+TEST_CASE("the ports at which ranks meet are those of one allocation alone", "[environment]") {
+  v1::StartAllocation gang = order(), other = order();
+  other.set_slots(0, 0);
+  for (int i = 0; i < 2; ++i) gang.add_gang()->set_slots(1);
+  gang.set_gang_port(29400);
+  v1::StartAllocation next = gang;
+  next.set_gang_port(31399);
+  std::set<std::string> ports;
+  for (const auto& one : {gang, next, order(), other}) {
+    auto found = variables(one, around("CPU", 2));
+    for (const char* name : {"C10D_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2"})
+      CHECK(ports.insert(found[name]).second);
+  }
+  v1::StartAllocation none = order();
+  none.clear_slots();
+  CHECK_FALSE(variables(none, around("CPU", 2)).contains("C10D_PORT"));
 }
 
 TEST_CASE("the agent's own environment is handed on without its DET_ variables", "[environment]") {

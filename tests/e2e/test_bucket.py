@@ -23,7 +23,7 @@ class Bucket(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.store = self.enterContext(s3_server.Store(self.folder / "store"))
         self.store.make_bucket(BUCKET)
-        self.cluster = Cluster(BUILD, ["--log-level", "trace"])
+        self.cluster = Cluster(BUILD, ["--log-level", "trace", "--allowed-storage-hosts", "127.0.0.1"])
         self.cluster.__enter__()
         self.addCleanup(self.cluster.close)
         self.cluster.start_agent()
@@ -124,13 +124,35 @@ class Bucket(unittest.TestCase):
     def test_what_cannot_be_written_is_refused_before_anything_runs(self):
         for changes, words in (({"bucket": "nobodys"}, 'there is no bucket "nobodys"; make it, or mend'),
                                ({"secret_key": "wrong-one"}, "SignatureDoesNotMatch"),
-                               ({"endpoint_url": "http://127.0.0.1:1"}, "127.0.0.1:1")):
+                               ({"endpoint_url": "http://127.0.0.1:1"}, "127.0.0.1:1"),
+                               ({"endpoint_url": "http://localhost:1"}, "host localhost is not among the cluster's allowed_storage_hosts: 127.0.0.1")):
             with self.assertRaises(Failed) as refused:
                 self.cluster.create(self.context, self.config(**changes))
             self.assertIn("checkpoint_storage", str(refused.exception))
             self.assertIn(words, str(refused.exception))
             self.assertNotIn("wrong-one", str(refused.exception))
         self.assertEqual(self.keys(), [])
+
+
+class OthersStores(unittest.TestCase):
+    """A master whose operator said nothing of stores."""
+
+    def test_a_store_on_the_masters_own_machine_is_refused_by_whatever_name_and_hears_nothing(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        store = self.enterContext(s3_server.Store(folder / "store"))
+        store.make_bucket(BUCKET)
+        cluster = self.enterContext(Cluster(BUILD))
+        port = store.url.rsplit(":", 1)[1]
+        for host in ("127.0.0.1", "localhost", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"):
+            storage = {"type": "s3", "bucket": BUCKET, "endpoint_url": f"http://{host}:{port}",
+                       "access_key": s3_server.ACCESS_KEY, "secret_key": s3_server.SECRET_KEY}
+            with self.assertRaises(Failed, msg=host) as refused:
+                cluster.create(folder, "\n".join(["name: stolen", "entrypoint: ['true']",
+                                                  "searcher: {name: single, metric: loss}",
+                                                  "checkpoint_storage: " + json.dumps(storage), ""]))
+            self.assertIn("checkpoint_storage", str(refused.exception))
+            self.assertIn("allowed_storage_hosts", str(refused.exception), host)
+        self.assertEqual(store.log, [])
 
 
 if __name__ == "__main__":

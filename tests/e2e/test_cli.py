@@ -115,6 +115,33 @@ class Cli(unittest.TestCase):
         self.assertEqual(watch.returncode, 0, rest)
         self.assertIn("COMPLETED", rest.splitlines()[-1])
 
+    def test_the_masters_log_is_followed_into_its_next_life_without_a_line_twice(self):
+        cluster = self.cluster
+        with subprocess.Popen([cluster.bin / "det", "master", "logs", "-f", "--json"], env=cluster.env,
+                              stdout=subprocess.PIPE, text=True) as follower:
+            self.addCleanup(follower.kill)
+            lines = []
+
+            def read_until(words):
+                while words not in (lines[-1]["message"] if lines else ""):
+                    line = follower.stdout.readline()
+                    self.assertTrue(line, f"ended before: {words}")
+                    lines.append(json.loads(line))
+            for kill in (cluster.kill_master, cluster.stop_master):
+                read_until("serving")
+                kill()
+                cluster.start_master()
+                lines.append({"message": "another master"})
+            read_until("serving")
+            follower.kill()
+        lives = []
+        for id in [line["id"] for line in lines if "id" in line]:
+            lives.append([]) if id == 1 else None
+            lives[-1].append(id)
+        self.assertEqual(len(lives), 3)
+        for life in lives:
+            self.assertEqual(life, list(range(1, len(life) + 1)))
+
     def test_tasks_bundles_and_completion_know_what_runs(self):
         cluster = self.cluster
         id = cluster.create(self.project("running"), CONFIG.replace("echo second", "tail -f /dev/null"))

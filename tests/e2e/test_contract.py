@@ -145,7 +145,8 @@ class Contract(unittest.TestCase):
         for name in ("DET_MASTER", "DET_CLUSTER_ID", "DET_AGENT_ID", "DET_SLOT_IDS", "DET_TASK_ID", "DET_ALLOCATION_ID",
                      "DET_SESSION_TOKEN", "DET_TASK_TYPE", "DET_RESOURCES_ID", "DET_RESOURCES_TYPE", "DET_USER",
                      "DET_TRIAL_ID", "DET_EXPERIMENT_ID", "DET_TRIAL_SEED", "DET_HPARAMS", "DET_STEPS_COMPLETED",
-                     "DET_TRIAL_RUN_ID", "DET_EXPERIMENT_CONFIG", "DET_CONTAINER_ID"):
+                     "DET_TRIAL_RUN_ID", "DET_EXPERIMENT_CONFIG", "DET_CONTAINER_ID", "C10D_PORT",
+                     "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2"):
             self.assertIn(name, self.environment)
         self.assertEqual(self.environment["DET_MASTER"], self.cluster.url)
         self.assertNotIn("DET_USER_TOKEN", self.environment)
@@ -162,6 +163,14 @@ class Contract(unittest.TestCase):
                       "steps_completed": 0, "trial_run_id": self.names["run"], "debug": False},
             "rendezvous": {"container_addrs": ["<text>"], "container_rank": 0, "container_slot_counts": [1]},
             "resources": {"gpu_uuids": []}}, info), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root shows a task the places of upstream's containers")
+    def test_a_process_finds_model_and_storage_where_upstreams_containers_have_them(self):
+        shown = json.loads((self.cluster.dir / "shown").read_text())
+        self.assertEqual(shown["model"], ["hold.py"])
+        self.assertIn(self.names["checkpoint"], shown["storage"])
+        machines = pathlib.Path("/determined_shared_fs")
+        self.assertNotIn(self.names["checkpoint"], [place.name for place in machines.glob("*")])
 
     def test_every_offered_endpoint_is_asked_at_least_once_and_every_number_has_a_step(self):
         asked, numbers = [], set()

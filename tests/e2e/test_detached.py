@@ -136,5 +136,43 @@ class Detached(unittest.TestCase):
         self.assertEqual(program.end(), ("", 0))
 
 
+class DetachedTls(unittest.TestCase):
+    """The same over TLS, against the authority that the program is given."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD, tls=True)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.storage = cls.cluster.dir / "checkpoints"
+
+    def test_it_reports_to_a_master_whose_authority_it_is_given_also_after_a_restart(self):
+        program = Program(self.cluster, self.storage)
+        self.addCleanup(program.kill)
+        self.assertTrue(program.experiment, program.first)
+        self.assertTrue(self.cluster.url.startswith("https://"))
+        self.assertEqual(program.tell("validate"), "step 1")
+        saved = program.tell("save").split()
+        self.assertEqual(program.process.stdout.readline(), "step 2\n")
+        self.cluster.kill_master()
+        self.cluster.start_master()
+        self.assertEqual(program.tell("validate"), "step 3")
+        self.assertEqual(program.end(), ("", 0))
+        trial = self.cluster.trial(program.trial)
+        self.assertEqual((trial["state"], trial["latestCheckpointUuid"]), ("STATE_COMPLETED", saved[1]))
+        self.assertEqual([steps for steps, _ in self.cluster.metrics(program.trial, "validation")], [1, 3])
+
+    def test_it_says_nothing_to_a_master_of_another_authority(self):
+        foreign, key = self.cluster.dir / "foreign.pem", self.cluster.dir / "foreign.key"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", foreign, "-days", "1",
+                        "-subj", "/CN=somebody"], check=True, capture_output=True)
+        before = len(self.cluster.det_json("experiment", "list", "--all", "--json"))
+        program = Program(self.cluster, self.storage, {"DET_MASTER_CERT_FILE": str(foreign)})
+        self.addCleanup(program.kill)
+        self.assertIn("error: detached mode:", program.first)
+        self.assertEqual(program.end()[1], 1)
+        self.assertEqual(len(self.cluster.det_json("experiment", "list", "--all", "--json")), before)
+
+
 if __name__ == "__main__":
     unittest.main()

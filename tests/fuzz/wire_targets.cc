@@ -14,7 +14,7 @@
 #include "det/v1/harness.pb.h"
 #include "master/api/access.h"
 #include "master/api/convert.h"
-#include "master/api/harness_session.h"
+#include "master/api/report_check.h"
 #include "master/http/transcode.h"
 
 namespace det::fuzz {

@@ -41,6 +41,24 @@ TEST_CASE("without more than a data directory the defaults hold") {
         R"({"type":"shared_fs","host_path":"/var/lib/det/checkpoints"})");
 }
 
+TEST_CASE("the stores that a master contacts are those of its own storage, of its list, or anybody's elsewhere") {
+  const auto config = read({"--data-dir", "/d"});
+  REQUIRE(config);
+  CHECK_FALSE(config->storage_reach.anywhere);
+  CHECK(config->storage_reach.hosts.empty());
+  CHECK(config->storage_reach.own.empty());
+  const auto listed = read({"--data-dir", "/d", "--allowed-storage-hosts", " 127.0.0.1, Minio.Example.org ,::1,"});
+  REQUIRE(listed);
+  CHECK(listed->storage_reach.hosts == std::vector<std::string>{"127.0.0.1", "minio.example.org", "::1"});
+  CHECK_THAT(problem(read({"--data-dir", "/d", "--allowed-storage-hosts", "http://h"})), Catch::Contains("names of hosts"));
+  const TemporaryDirectory place = TemporaryDirectory::create().value();
+  REQUIRE(write_file_atomic(place.path() + "/master.yaml",
+                            "checkpoint_storage: {type: s3, bucket: abc, endpoint_url: \"http://127.0.0.1:9000\"}\n"));
+  const auto owner = read({"--data-dir", "/d", "--config", place.path() + "/master.yaml"});
+  REQUIRE(owner);
+  CHECK(owner->storage_reach.own == "http://127.0.0.1:9000");
+}
+
 TEST_CASE("listening beyond this machine needs the operator's word") {
   CHECK(problem(read({"--data-dir", "/d", "--listen", "0.0.0.0:80"})).find("security.tls.enabled") !=
         std::string::npos);
