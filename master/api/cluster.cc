@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -65,12 +66,14 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
 Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller) const {
   auto list = std::make_shared<std::vector<v1::Agent>>();
   const bool seen = context_.loop.inspect([list](const core::Core& core) {
-    for (const auto& [id, agent] : core.agents()) {
-      std::vector<core::Allocation> running;
-      for (const auto& [allocation_id, allocation] : core.allocations()) {
-        const core::AllocationPart* part = allocation.part_on(id);
-        if (part && part->state != core::AllocationState::kTerminated) running.push_back(allocation);
+    std::map<AgentId, std::vector<core::Allocation>> by_agent;
+    for (const auto& [id, allocation] : core.allocations()) {
+      for (const core::AllocationPart& part : allocation.parts) {
+        if (part.state != core::AllocationState::kTerminated) by_agent[part.agent].push_back(allocation);
       }
+    }
+    for (const auto& [id, agent] : core.agents()) {
+      const std::vector<core::Allocation>& running = by_agent[id];
       auto settings = core.agent_settings().find(id);
       to_proto(agent, settings == core.agent_settings().end() ? core::AgentSettings{} : settings->second, running,
                &list->emplace_back());

@@ -16,7 +16,7 @@ Result<std::vector<scheduler::PoolShape>> pools(const Context& context) {
   // Shared: the core may look at it after this call has given up waiting.
   auto found = std::make_shared<std::map<std::string, scheduler::PoolShape>>();
   (*found)[context.settings.default_pool] = {};
-  const bool seen = context.loop.inspect([found](const core::Core& core) {
+  const bool seen = context.loop.glance([found](const core::Core& core) {
     for (const auto& [id, agent] : core.agents()) {
       if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
         pool = scheduler::shape_of(agent.pool, core.agents_of(agent.pool));

@@ -79,7 +79,7 @@ void Core::Impl::reconcile(const AgentConnected& input) {
     if (allocation.kill_requested || (allocation.exit && never_began)) {
       finish(allocation, part, {ExitKind::kStopped, 0, "stopped before it started"});
     } else if (never_began) {
-      if (!is(Mutant::kStartNotRepeated)) send_start(allocation, part);
+      if (!is(Mutant::kStartNotRepeated)) send_start(allocation, part, agent);
     } else {
       finish(allocation, part, {ExitKind::kLost, 0, "agent " + agent.id.value + " no longer has it"});
     }

@@ -38,9 +38,11 @@ void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, cons
   allocation.id = id;
   allocation.trial = trial;
   allocation.run = run;
+  std::vector<const Agent*> hosts;
   std::string where;
   for (const scheduler::Part& part : parts) {
     const Agent& agent = agents.at(part.agent);
+    hosts.push_back(&agent);
     allocation.pool = agent.pool;
     allocation.parts.push_back(
         {.agent = agent.id, .agent_instance = agent.instance, .address = agent.address, .slots = part.slots});
@@ -55,7 +57,7 @@ void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, cons
   touched_allocations.insert(&allocation);
   const std::string who = is_command(trial) ? "the command" : "trial " + std::to_string(trial.value);
   log(allocation, who + " was assigned to " + where);
-  for (const AllocationPart& part : allocation.parts) send_start(allocation, part);
+  for (std::size_t i = 0; i < parts.size(); ++i) send_start(allocation, allocation.parts[i], *hosts[i]);
 }
 
 int Core::Impl::port_for(const Allocation& allocation) const {
@@ -69,8 +71,7 @@ int Core::Impl::port_for(const Allocation& allocation) const {
   return kFirstPort + first;
 }
 
-void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& part) {
-  const Agent& agent = agents.at(part.agent);
+void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& part, const Agent& agent) {
   const auto number = static_cast<int>(&part - allocation.parts.data());
   if (agent.session == 0 || (number > 0 && is(Mutant::kGangHalfStarted))) return;
   if (is_command(allocation.trial)) {

@@ -79,8 +79,9 @@ void Core::Impl::settle() {
 
 void Core::Impl::flush() {
   auto& writes = out->writes;
-  if (writes.empty())
-    writes.reserve(touched_experiments.size() + touched_trials.size() + touched_allocations.size() + inserts.size());
+  const std::size_t wanted = writes.size() + touched_experiments.size() + touched_trials.size() +
+                             touched_commands.size() + touched_allocations.size() + inserts.size();
+  if (wanted > writes.capacity()) writes.reserve(std::max(wanted, 2 * writes.size()));
   for (ExperimentId id : std::exchange(touched_experiments, {})) {
     auto fresh = fresh_experiments.find(id);
     writes.push_back(fresh == fresh_experiments.end()

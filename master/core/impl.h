@@ -51,7 +51,7 @@ struct Core::Impl {
   std::set<int> ports;                               ///< where live gangs meet
   std::map<AgentId, Agent> agents;
   std::map<AgentId, AgentSettings> agent_settings;
-  std::map<AgentId, std::set<AllocationId>> on_agent;  ///< by agent: what has a part there that has not ended
+  std::unordered_map<AgentId, std::set<AllocationId>> on_agent;  ///< by agent: what has a part there that has not ended
   Timers<TimerKey> timers;
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
@@ -180,7 +180,7 @@ struct Core::Impl {
   void assign(Command& command, const std::vector<scheduler::Part>& parts);
   void allocate(const TaskId& task, TrialId trial, RunNumber run, const std::vector<scheduler::Part>& parts);
   int port_for(const Allocation& allocation) const;
-  void send_start(const Allocation& allocation, const AllocationPart& part);
+  void send_start(const Allocation& allocation, const AllocationPart& part, const Agent& agent);
   void ask_to_leave(Allocation& allocation, const std::string& why);
   void kill(Allocation& allocation, const std::string& why);
   void send_kill(const Allocation& allocation);

@@ -119,6 +119,7 @@ void Core::Impl::tell_ended(const Allocation& allocation) {
 
 void Core::Impl::schedule_pool(const std::string& name) {
   const scheduler::Plan plan = pool(name).decide();
+  if (plan.start.size() > 1) out->sends.reserve(out->sends.size() + plan.start.size());
   for (const scheduler::Placement& placement : plan.start) {
     if (is_command(placement.trial)) {
       assign(commands.at(command_of(placement.trial)), placement.parts);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/json.h"
@@ -291,52 +292,43 @@ Result<std::map<LogKey, std::int64_t>> positions(Connection& connection, const s
   return found;
 }
 
-struct LogColumns {
-  std::vector<std::string> tasks, allocations, agents, levels, stdtypes, sources;
-  std::vector<std::int64_t> ranks;
-  std::vector<WallTime> times;
-  std::vector<Bytes> texts;
-
-  void add(const LogBatch& batch, const LogLine& line) {
-    tasks.push_back(batch.task.value);
-    allocations.push_back(batch.allocation.value);
-    agents.push_back(batch.agent.value);
-    levels.push_back(line.level);
-    stdtypes.push_back(line.stdtype);
-    sources.push_back(line.source);
-    ranks.push_back(line.rank);
-    times.push_back(line.time);
-    texts.push_back(Bytes{line.text});
-  }
-};
+void add(const LogBatch& batch, const LogLine& line, CopyRows& rows) {
+  rows.row(9);
+  rows.add(batch.task.value);
+  rows.add(batch.allocation.value);
+  rows.add(batch.agent.value);
+  rows.add(line.rank);
+  rows.add(line.time);
+  rows.add(line.level);
+  rows.add(line.stdtype);
+  rows.add(line.source);
+  rows.add_bytes(line.text);
+}
 
 Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
                   std::vector<Result<std::int64_t>>& answers) {
   TRY(connection.begin());
   TRY_ASSIGN(auto next, positions(connection, batches));
-  LogColumns columns;
+  CopyRows rows;
+  std::set<std::string> tasks;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const LogBatch& batch = batches[i];
     std::int64_t& position = next[{batch.allocation, batch.agent}];
     for (std::size_t n = 0; n < batch.lines.size(); ++n) {
       const std::int64_t number = batch.first_line + static_cast<std::int64_t>(n);
       if (number < position) continue;
-      columns.add(batch, batch.lines[n]);
+      add(batch, batch.lines[n], rows);
       position = number + 1;
     }
+    tasks.insert(batch.task.value);
     answers[i] = position;
   }
-  if (!columns.tasks.empty()) {
-    const Statement lock = lock_tasks(columns.tasks);
+  if (!rows.empty()) {
+    const Statement lock = lock_tasks({tasks.begin(), tasks.end()});
     TRY(connection.run(lock.sql, lock.params));
-    TRY(connection.query(
-        "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
-        " SELECT task, allocation, agent, rank::integer, time, level, stdtype, source, log FROM"
-        " unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[],"
-        " $7::text[], $8::text[], $9::bytea[]) WITH ORDINALITY"
-        " AS r (task, allocation, agent, rank, time, level, stdtype, source, log, number) ORDER BY number",
-        columns.tasks, columns.allocations, columns.agents, columns.ranks, columns.times, columns.levels,
-        columns.stdtypes, columns.sources, columns.texts));
+    TRY(connection.copy("COPY task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
+                        " FROM STDIN (FORMAT binary)",
+                        rows));
     std::vector<std::string> allocations, agents;
     std::vector<std::int64_t> lines;
     for (const auto& [key, line] : next) {

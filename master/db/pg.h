@@ -167,6 +167,7 @@ class CopyRows {
   void add(std::int32_t value);  ///< integer
   void add(std::string_view text);
   void add(WallTime time);
+  void add_bytes(std::string_view bytes);  ///< bytea
   bool empty() const { return empty_; }
   const std::string& bytes() const { return bytes_; }
 

@@ -158,6 +158,10 @@ void CopyRows::add(std::string_view text) {
   bytes_ += text;
 }
 void CopyRows::add(WallTime time) { add(time.micros - kEpoch); }
+void CopyRows::add_bytes(std::string_view bytes) {
+  put(bytes_, static_cast<std::int32_t>(bytes.size()));
+  bytes_ += bytes;
+}
 
 std::int64_t Rows::affected() const { return std::atoll(PQcmdTuples(result_.get())); }
 

@@ -81,9 +81,17 @@ Answer Loop::ask(core::Input input, Duration timeout) {
 }
 
 bool Loop::inspect(std::function<void(const core::Core&)> read, Duration timeout) {
+  return look(std::move(read), timeout, true);
+}
+
+bool Loop::glance(std::function<void(const core::Core&)> read, Duration timeout) {
+  return look(std::move(read), timeout, false);
+}
+
+bool Loop::look(std::function<void(const core::Core&)> read, Duration timeout, bool durable) {
   auto promise = std::make_shared<std::promise<void>>();
   auto future = promise->get_future();
-  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }})) return false;
+  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }, durable})) return false;
   return future.wait_for(timeout) == std::future_status::ready;
 }
 
@@ -113,6 +121,7 @@ void Loop::run() {
 void Loop::take(Item item) {
   if (auto* inspection = std::get_if<Inspection>(&item)) {
     inspection->read(core_);
+    if (!inspection->durable) return inspection->released();
     parcel_.inspected.push_back(std::move(inspection->released));
     return;
   }

@@ -57,6 +57,9 @@ class Loop {
   /// it did not run in time or the loop has stopped; `read` must then not matter any more (own its state by
   /// shared_ptr).
   bool inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
+  /// `inspect` that waits for no write: what `read` saw may not be durable yet, and may so be untrue after a restart.
+  /// For what is asked of the cluster on the way to an input, which the core judges again; never for what is shown.
+  bool glance(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
 
   /// Since the start; from any thread.
   struct Stats {
@@ -75,6 +78,7 @@ class Loop {
   struct Inspection {
     std::function<void(const core::Core&)> read;
     std::function<void()> released;
+    bool durable = true;  ///< released once what was seen is
   };
   using Item = std::variant<Call, Inspection>;
   struct Parcel {
@@ -85,6 +89,7 @@ class Loop {
     std::vector<std::function<void()>> inspected;
   };
 
+  bool look(std::function<void(const core::Core&)> read, Duration timeout, bool durable);
   void run();
   void release();
   void take(Item item);

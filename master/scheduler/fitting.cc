@@ -1,39 +1,40 @@
 #include "master/scheduler/fitting.h"
 
 #include <algorithm>
-#include <map>
+#include <span>
 
 namespace det::scheduler {
 namespace {
 
 using Slots = std::vector<int>;
+using Some = std::span<const int>;
 
 /// Runs of adjacent ids in `free` (ascending).
-std::vector<Slots> runs_of(const Slots& free) {
-  std::vector<Slots> runs;
-  for (int slot : free) {
-    if (runs.empty() || runs.back().back() + 1 != slot) runs.emplace_back();
-    runs.back().push_back(slot);
+std::vector<Some> runs_of(Some free) {
+  std::vector<Some> runs;
+  for (std::size_t begin = 0, end = 1; begin < free.size(); begin = end++) {
+    while (end < free.size() && free[end - 1] + 1 == free[end]) ++end;
+    runs.push_back(free.subspan(begin, end - begin));
   }
   return runs;
 }
 
-Slots choose_adjacent(const Slots& free, int count) {
-  std::vector<Slots> runs = runs_of(free);
-  const Slots* tightest = nullptr;
-  for (const Slots& run : runs) {
-    if (static_cast<int>(run.size()) >= count && (!tightest || run.size() < tightest->size()))
-      tightest = &run;
+void choose_adjacent(Some free, std::size_t count, Slots& chosen) {
+  std::vector<Some> runs = runs_of(free);
+  const Some* tightest = nullptr;
+  for (const Some& run : runs) {
+    if (run.size() >= count && (!tightest || run.size() < tightest->size())) tightest = &run;
   }
-  if (tightest) return {tightest->begin(), tightest->begin() + count};
-  std::stable_sort(runs.begin(), runs.end(),
-                   [](const Slots& a, const Slots& b) { return a.size() > b.size(); });
-  Slots chosen;
-  for (const Slots& run : runs) {
-    const auto take = std::min<std::size_t>(run.size(), static_cast<std::size_t>(count) - chosen.size());
-    chosen.insert(chosen.end(), run.begin(), run.begin() + static_cast<std::ptrdiff_t>(take));
+  if (tightest) {
+    chosen.insert(chosen.end(), tightest->begin(), tightest->begin() + static_cast<std::ptrdiff_t>(count));
+    return;
   }
-  return chosen;
+  std::stable_sort(runs.begin(), runs.end(), [](Some a, Some b) { return a.size() > b.size(); });
+  for (const Some& run : runs) {
+    const Some part = run.first(std::min(run.size(), count));
+    chosen.insert(chosen.end(), part.begin(), part.end());
+    count -= part.size();
+  }
 }
 
 /// Depth first over kinds of agents, largest first.
@@ -75,24 +76,31 @@ class Cut {
 }  // namespace
 
 std::vector<int> choose_slots(const std::vector<Slot>& slots, const std::vector<bool>& free, int count) {
-  std::map<int, Slots> groups;
+  Slots sorted;  // by link group
+  sorted.reserve(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (free[i]) groups[slots[i].link].push_back(static_cast<int>(i));
+    if (free[i]) sorted.push_back(static_cast<int>(i));
+  }
+  const auto link = [&](int slot) { return slots[static_cast<std::size_t>(slot)].link; };
+  std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return link(a) < link(b); });
+  std::vector<Some> groups;
+  for (std::size_t begin = 0, end = 1; begin < sorted.size(); begin = end++) {
+    while (end < sorted.size() && link(sorted[end]) == link(sorted[begin])) ++end;
+    groups.push_back(Some(sorted).subspan(begin, end - begin));
   }
   Slots chosen;
-  while (static_cast<int>(chosen.size()) < count) {
+  chosen.reserve(static_cast<std::size_t>(count));
+  while (chosen.size() < static_cast<std::size_t>(count)) {
     const auto need = static_cast<std::size_t>(count) - chosen.size();
     auto tightest = groups.end(), largest = groups.end();
     for (auto it = groups.begin(); it != groups.end(); ++it) {
-      const std::size_t size = it->second.size();
-      if (size >= need && (tightest == groups.end() || size < tightest->second.size())) tightest = it;
-      if (largest == groups.end() || size > largest->second.size()) largest = it;
+      const std::size_t size = it->size();
+      if (size >= need && (tightest == groups.end() || size < tightest->size())) tightest = it;
+      if (largest == groups.end() || size > largest->size()) largest = it;
     }
     const auto group = tightest != groups.end() ? tightest : largest;
     if (group == groups.end()) break;
-    const auto take = std::min(need, group->second.size());
-    const Slots part = choose_adjacent(group->second, static_cast<int>(take));
-    chosen.insert(chosen.end(), part.begin(), part.end());
+    choose_adjacent(*group, std::min(need, group->size()), chosen);
     groups.erase(group);
   }
   std::sort(chosen.begin(), chosen.end());

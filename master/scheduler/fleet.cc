@@ -28,7 +28,7 @@ std::vector<bool> Node::free_slots() const {
 }
 
 int Fleet::level_of(const RunningState& running) const {
-  return by_priority_ ? std::clamp(running.job->job.priority, 0, kNobody - 1) : 0;
+  return by_priority_ ? level_of(running.job->job.priority) : 0;
 }
 
 Node& Fleet::node(const AgentId& id) {
@@ -74,50 +74,92 @@ void Fleet::tally(Node& node) const {
   if (node.gains.size() > 1) std::sort(node.gains.rbegin(), node.gains.rend());
 }
 
-/// Calls visit(rooms of a level, the node's entry there) for the levels where it has something to give. What
-/// it could give at others it gives at a larger one already.
-template <typename Visit>
-void Fleet::each_room(Node& node, const Visit& visit) {
-  int total = node.base();
-  visit(levels_[kNobody], Room{total, node.base(), &node});
-  for (std::size_t i = 0; i < node.gains.size(); ++i) {
-    total += node.gains[i].second;
-    const bool last = i + 1 == node.gains.size() || node.gains[i + 1].first != node.gains[i].first;
-    if (last) visit(levels_[node.gains[i].first], Room{total, node.base(), &node});
+/// By free slots; `was` says whether it is there.
+void Fleet::file_free(Node& node, bool was) {
+  const int before = node.entry.free;
+  if (was && node.filed && before == node.free) return;
+  std::set<std::pair<int, Node*>, ByFree>::node_type entry;
+  if (was) {
+    entry = by_free_.extract({before, &node});
+    if (auto it = agents_with_free_.find(before); --it->second == 0) agents_with_free_.erase(it);
+    free_ -= before;
+  }
+  if (!node.filed) return;
+  node.entry.free = node.free;
+  free_ += node.free;
+  ++agents_with_free_[node.free];
+  if (!entry) {
+    by_free_.emplace(node.free, &node);
+  } else {
+    entry.value().first = node.free;
+    by_free_.insert(std::move(entry));
   }
 }
 
-void Fleet::take_out(Node& node) {
-  by_free_.erase({node.free, &node});
-  if (auto it = agents_with_free_.find(node.free); --it->second == 0) agents_with_free_.erase(it);
-  each_room(node, [](Rooms& rooms, const Room& room) { rooms.erase(room); });
-  free_ -= node.free;
-  leaving_ -= node.leaving;
+/// By its room at the levels where it has something to give: what it could give at others it gives at a larger one
+/// already. Both lists are by level, the largest first; what stands in both stays where it is.
+void Fleet::file_rooms(Node& node) {
+  rooms_.clear();
+  if (node.filed) {
+    int total = node.base();
+    rooms_.push_back({kNobody, total, node.base()});
+    for (const auto& [level, slots] : node.gains) {
+      total += slots;
+      if (rooms_.back().level != level) rooms_.push_back({level, 0, node.base()});
+      rooms_.back().total = total;
+    }
+  }
+  auto& filed = node.entry.rooms;
+  if (rooms_ == filed) return;
+  std::size_t next = 0;
+  for (const Node::Room& room : filed) {
+    while (next < rooms_.size() && rooms_[next].level > room.level) ++next;
+    if (next < rooms_.size() && rooms_[next] == room) continue;
+    spare_.push_back(levels_[room.level].extract(Room{room.total, room.base, &node}));
+  }
+  next = 0;
+  for (const Node::Room& room : rooms_) {
+    while (next < filed.size() && filed[next].level > room.level) ++next;
+    if (next < filed.size() && filed[next] == room) continue;
+    Rooms& rooms = levels_[room.level];
+    if (spare_.empty()) {
+      rooms.insert(Room{room.total, room.base, &node});
+      continue;
+    }
+    spare_.back().value() = Room{room.total, room.base, &node};
+    rooms.insert(std::move(spare_.back()));
+    spare_.pop_back();
+  }
+  spare_.clear();
+  std::swap(filed, rooms_);
 }
 
-void Fleet::put_in(Node& node) {
-  by_free_.insert({node.free, &node});
-  ++agents_with_free_[node.free];
-  each_room(node, [](Rooms& rooms, const Room& room) { rooms.insert(room); });
-  free_ += node.free;
-  leaving_ += node.leaving;
-}
-
-void Fleet::unfile(Node& node) {
-  if (!std::exchange(node.filed, false)) return;
-  take_out(node);
-  if (auto it = capacities_.find(node.capacity); --it->second == 0) capacities_.erase(it);
-  for (const auto& [level, slots] : node.gains) gains_[level] -= slots;
-  capacity_ -= node.capacity;
+void Fleet::relevel(const std::vector<std::pair<Node*, const Part*>>& parts, int from, int to) {
+  for (const auto& [node, part] : parts) {
+    const auto gain = std::find(node->gains.begin(), node->gains.end(), std::pair(from, node->gain(*part)));
+    if (gain == node->gains.end()) continue;
+    gain->first = to;
+    std::sort(node->gains.rbegin(), node->gains.rend());
+    if (!node->filed) continue;
+    gains_[from] -= node->gain(*part);
+    gains_[to] += node->gain(*part);
+  }
+  for (const auto& [node, part] : parts) {
+    if (!node->filed) continue;
+    node->entry.gains = node->gains;
+    file_rooms(*node);
+  }
 }
 
 void Fleet::promise(Node& node, int free, int leaving) {
-  if (node.filed) take_out(node);
   node.promised_free += free;
   node.promised_leaving += leaving;
   node.free -= free;
   node.leaving -= leaving;
-  if (node.filed) put_in(node);
+  if (!node.filed) return;
+  leaving_ += node.leaving - std::exchange(node.entry.leaving, node.leaving);
+  file_free(node, true);
+  file_rooms(node);
 }
 
 /// Seldom changes, and is not the business of who holds slots: not taken out with the rest.
@@ -133,12 +175,26 @@ void Fleet::file_zero_slot(Node& node) {
 void Fleet::file(Node& node) {
   tally(node);
   file_zero_slot(node);
-  if (!node.known || !node.agent.open || node.hidden) return;
-  node.filed = true;
-  put_in(node);
-  ++capacities_[node.capacity];
-  for (const auto& [level, slots] : node.gains) gains_[level] += slots;
-  capacity_ += node.capacity;
+  const bool was = std::exchange(node.filed, node.known && node.agent.open && !node.hidden);
+  auto& entry = node.entry;
+  if (was) {
+    leaving_ -= entry.leaving;
+    capacity_ -= entry.capacity;
+    for (const auto& [level, slots] : entry.gains) gains_[level] -= slots;
+  }
+  if (node.filed) {
+    leaving_ += entry.leaving = node.leaving;
+    capacity_ += node.capacity;
+    entry.gains = node.gains;
+    for (const auto& [level, slots] : entry.gains) gains_[level] += slots;
+  }
+  if (was != node.filed || entry.capacity != node.capacity) {
+    if (was && --capacities_[entry.capacity] == 0) capacities_.erase(entry.capacity);
+    if (node.filed) ++capacities_[node.capacity];
+    entry.capacity = node.capacity;
+  }
+  file_free(node, was);
+  file_rooms(node);
 }
 
 int Fleet::gains_above(int level) const {

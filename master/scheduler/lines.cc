@@ -83,108 +83,160 @@ double Queue::share_of(const JobState& job) const {
 void Queue::rank(UserState& user) {
   const double share = share_of(user);
   if (share == user.rank.share) return;
-  const auto move = [&](std::set<UserRank>& users) {
-    auto entry = users.extract(user.rank);
-    entry.value().share = share;
-    users.insert(std::move(entry));
-  };
-  for (const auto& [shape, jobs] : user.waiting) move(lines_.find(shape)->second);
-  if (!user.victims.empty()) move(victims_);
-  user.rank.share = share;
+  UserRank to = user.rank;
+  to.share = share;
+  for (const auto& [shape, jobs] : user.waiting) lines_.find(shape)->second.move(user.rank, to);
+  if (!user.victims.empty()) victims_.move(user.rank, to);
+  user.rank = to;
 }
 
-void Queue::list(UserState& user, const Shape& shape, const JobRank& rank) {
-  auto& jobs = user.waiting[shape];
-  if (jobs.empty()) lines_[shape].insert(user.rank);
-  jobs.insert(rank);
+void Queue::rank(JobState& job) {
+  move(job);
+  rank(*job.user);
 }
 
-void Queue::hide(JobState& job) {
+/// A job's place likewise; and it is among those with victims while it has any.
+void Queue::move(JobState& job) {
   UserState& user = *job.user;
-  for (const Shape& shape : job.shown) {
-    auto jobs = user.waiting.find(shape);
-    jobs->second.erase(job.rank);
-    if (!jobs->second.empty()) continue;
-    user.waiting.erase(jobs);
-    auto line = lines_.find(shape);
-    line->second.erase(user.rank);
-    if (line->second.empty()) lines_.erase(line);
-  }
-  job.shown.clear();
-  if (std::exchange(job.shown_victims, false)) {
-    user.victims.erase(job.rank);
-    if (user.victims.empty()) victims_.erase(user.rank);
-  }
-}
-
-void Queue::show(JobState& job) {
-  UserState& user = *job.user;
-  rank(user);
-  job.rank.job = &job;
-  job.rank.key = {job.job.priority, job.job.position, job.job.id.value};
-  job.rank.share = share_of(job);
-  for (const auto& [shape, trials] : job.waiting) {
-    if (!job.within_limit(shape.slots)) continue;
-    list(user, shape, job.rank);
-    job.shown.push_back(shape);
-  }
-  if (!job.victims.empty()) {
-    if (user.victims.empty()) victims_.insert(user.rank);
-    user.victims.insert(job.rank);
-    job.shown_victims = true;
-  }
-}
-
-void Queue::push(JobState& job, const Shape& shape, std::int64_t trial) {
-  auto& trials = job.waiting[shape];
-  trials.insert(trial);
-  if (trials.size() > 1 || !job.within_limit(shape.slots)) return;
-  list(*job.user, shape, job.rank);
-  job.shown.push_back(shape);
-}
-
-void Queue::pop(JobState& job, const Shape& shape, std::int64_t trial) {
-  auto trials = job.waiting.find(shape);
-  if (trials == job.waiting.end() || trials->second.erase(trial) == 0 || !trials->second.empty()) return;
-  hide(job);
-  job.waiting.erase(trials);
-  show(job);
-}
-
-void Queue::promise(JobState& job, int slots, int count) {
-  const auto change = [&](JobState& of) {
-    of.promised += slots;
-    of.promised_count += count;
-  };
-  if (job.job.max_slots) return update(job, change);  // its right to go on may depend on it
-  change(job);
-  UserState& user = *job.user;
-  user.used += slots;
-  const double share = share_of(job);
-  if (share != job.rank.share) {
+  if (job.shown_victims && job.victims.empty()) hide_victims(job);
+  if (const double share = share_of(job); share != job.rank.share) {
     const auto move = [&](std::set<JobRank>& jobs) {
       auto entry = jobs.extract(job.rank);
       entry.value().share = share;
       jobs.insert(std::move(entry));
     };
-    for (const Shape& shape : job.shown) move(user.waiting.find(shape)->second);
+    for (const auto& [shape, line] : job.waiting) {
+      if (line.listed) move(user.waiting.find(shape)->second);
+    }
     if (job.shown_victims) move(user.victims);
     job.rank.share = share;
   }
-  rank(user);
+  if (!job.shown_victims && !job.victims.empty()) show_victims(job);
+}
+
+void Queue::list(JobState& job, const Shape& shape, JobState::Line& line) {
+  UserState& user = *job.user;
+  auto& jobs = user.waiting[shape];
+  if (jobs.empty()) lines_[shape].put(user.rank);
+  jobs.insert(job.rank);
+  line.listed = true;
+}
+
+void Queue::unlist(JobState& job, const Shape& shape, JobState::Line& line) {
+  UserState& user = *job.user;
+  line.listed = false;
+  auto jobs = user.waiting.find(shape);
+  jobs->second.erase(job.rank);
+  if (!jobs->second.empty()) return;
+  user.waiting.erase(jobs);
+  auto users = lines_.find(shape);
+  users->second.drop(user.rank);
+  if (users->second.empty()) lines_.erase(users);
+}
+
+void Queue::relist(JobState& job, const Shape& shape, JobState::Line& line) {
+  const bool wants = job.wants(shape, line);
+  if (wants && !line.listed) list(job, shape, line);
+  if (!wants && line.listed) unlist(job, shape, line);
+}
+
+void Queue::show_victims(JobState& job) {
+  UserState& user = *job.user;
+  if (user.victims.empty()) victims_.put(user.rank);
+  user.victims.insert(job.rank);
+  job.shown_victims = true;
+}
+
+void Queue::hide_victims(JobState& job) {
+  UserState& user = *job.user;
+  user.victims.erase(job.rank);
+  if (user.victims.empty()) victims_.drop(user.rank);
+  job.shown_victims = false;
+}
+
+void Queue::hide(JobState& job) {
+  for (auto& [shape, line] : job.waiting) {
+    if (line.listed) unlist(job, shape, line);
+  }
+  if (job.shown_victims) hide_victims(job);
+}
+
+void Queue::show(JobState& job) {
+  rank(*job.user);
+  job.rank.job = &job;
+  job.rank.key = {job.job.priority, job.job.position, job.job.id.value};
+  job.rank.share = share_of(job);
+  for (auto& [shape, line] : job.waiting) {
+    if (job.wants(shape, line)) list(job, shape, line);
+  }
+  if (!job.victims.empty()) show_victims(job);
+}
+
+void Queue::push(JobState& job, const Shape& shape, std::int64_t trial) {
+  JobState::Line& line = job.waiting[shape];
+  line.trials.insert(trial);
+  relist(job, shape, line);
+}
+
+void Queue::pop(JobState& job, const Shape& shape, std::int64_t trial) {
+  auto line = job.waiting.find(shape);
+  if (line == job.waiting.end() || line->second.trials.erase(trial) == 0) return;
+  tidy(job, line);
+}
+
+void Queue::pop_first(JobState& job, const Shape& shape) {
+  auto line = job.waiting.find(shape);
+  line->second.trials.erase(line->second.first());
+  tidy(job, line);
+}
+
+void Queue::tidy(JobState& job, std::map<Shape, JobState::Line>::iterator line) {
+  relist(job, line->first, line->second);
+  if (line->second.trials.empty()) job.waiting.erase(line);
+}
+
+void Queue::hold(JobState& job, const Shape& shape) {
+  JobState::Line& line = job.waiting.find(shape)->second;
+  ++line.held;
+  relist(job, shape, line);
+  update(job, [&](JobState& of) {
+    of.promised += shape.slots;
+    ++of.promised_count;
+  });
+}
+
+void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
+  for (const auto& [job, shape] : holders) {
+    job->promised -= shape.slots;
+    --job->promised_count;
+    job->user->used -= shape.slots;
+  }
+  // Each finds its place once: what was changed above for the others of its user is changed already.
+  for (const auto& [job, shape] : holders) {
+    rank(*job);
+    JobState::Line& line = job->waiting.find(shape)->second;
+    --line.held;
+    if (!job->job.max_slots) {
+      relist(*job, shape, line);
+    } else {
+      hide(*job);
+      show(*job);
+    }
+  }
 }
 
 void Queue::reweigh(JobState& job, int slots) {
   UserState& user = *job.user;
   if (job.shown_victims) user.victims.erase(job.rank);
-  victims_.erase(user.rank);
+  const auto known = std::lower_bound(victims_.begin(), victims_.end(), user.rank);
+  if (known != victims_.end() && known->user == &user) victims_.erase(known);
   job.used += slots;
   user.used += slots;
   job.rank.share = share_of(job);
   user.rank.share = share_of(user);
   job.shown_victims = !job.victims.empty();
   if (job.shown_victims) user.victims.insert(job.rank);
-  if (!user.victims.empty()) victims_.insert(user.rank);
+  if (!user.victims.empty()) victims_.put(user.rank);
 }
 
 void Queue::lend(JobState& job, std::int64_t trial, int slots) {

@@ -24,7 +24,7 @@ void Pass::refill(Head& head) const {
       all ? jobs.begin() : jobs.lower_bound({0, {head.least_priority, INT64_MIN, INT64_MIN}, nullptr});
   if (first == jobs.end()) return;
   head.job = *first;
-  head.taker = {first->job, head.shape, *first->job->waiting.find(head.shape)->second.begin()};
+  head.taker = {first->job, head.shape, *first->job->waiting.find(head.shape)->second.first()};
   head.any = true;
 }
 
@@ -102,13 +102,17 @@ bool Pass::start_somewhere(const Taker& taker) {
 
 void Pass::start(const Taker& taker, const std::vector<std::pair<Node*, int>>& where) {
   Placement placement{TrialId(taker.trial), {}};
+  std::vector<Node*> nodes;
   for (const auto& [node, slots] : where) {
     placement.parts.push_back({node->agent.id, choose_slots(node->agent.slots, node->free_slots(), slots)});
+    nodes.push_back(node);
   }
-  pool_.start({.trial = placement.trial,
+  pool_.start(*taker.job, taker.shape,
+              {.trial = placement.trial,
                .job = taker.job->job.id,
                .parts = placement.parts,
-               .preemptible = taker.shape.preemptible});
+               .preemptible = taker.shape.preemptible},
+              std::move(nodes));
   plan_.start.push_back(std::move(placement));
   decided_ = true;
 }
@@ -172,16 +176,8 @@ void Pass::hold(const Taker& taker, Hold::Why why, Node* node) {
   } else {
     promised_anywhere_ += slots;
   }
-  held_.push_back(taker);
-  promise(taker, slots, 1);
-}
-
-/// What is promised counts for its job as if it ran; while it is, the request is not in the line.
-void Pass::promise(const Taker& taker, int slots, int count) {
-  Queue& queue = pool_.queue;
-  if (count > 0) queue.pop(*taker.job, taker.shape, taker.trial);
-  queue.promise(*taker.job, slots, count);
-  if (count < 0) queue.push(*taker.job, taker.shape, taker.trial);
+  held_.emplace_back(taker.job, taker.shape);
+  pool_.queue.hold(*taker.job, taker.shape);
 }
 
 /// Opens what is reserved for who may borrow it; `lower` closes it again.
@@ -196,8 +192,8 @@ void Pass::lift() {
 
 void Pass::lower() {
   if (Node* node = reservation_->node) {
-    pool_.fleet.unfile(*node);
     node->hidden = true;
+    pool_.fleet.file(*node);
   } else {
     promised_anywhere_ += reservation_->slots;
   }
@@ -208,7 +204,7 @@ void Pass::undo() {
   for (const Promise& promise : promises_) {
     pool_.fleet.promise(*promise.node, -promise.free, -promise.leaving);
   }
-  for (const Taker& taker : held_) promise(taker, -taker.shape.slots, -1);
+  pool_.queue.release(held_);
 }
 
 bool walk(Pool& pool, Plan& plan) { return Pass(pool, plan).run(); }

@@ -59,7 +59,6 @@ class Pass {
   void lower();
   void keep(Node& node, int slots);
   void hold(const Taker& taker, Hold::Why why, Node* node);
-  void promise(const Taker& taker, int slots, int count);
   void undo();
   /// Slots that are free or coming and not promised to anybody.
   int slack() const { return pool_.fleet.base() - promised_anywhere_; }
@@ -86,7 +85,7 @@ class Pass {
   std::vector<Head> heads_;
   Head* head_ = nullptr;  ///< being served
   std::vector<Promise> promises_;
-  std::vector<Taker> held_;
+  std::vector<std::pair<JobState*, Shape>> held_;
   int promised_anywhere_ = 0;
   std::optional<Reservation> reservation_;
   bool asked_ = false;  ///< somebody to leave, since the heads were looked at

@@ -7,12 +7,11 @@
 
 namespace det::scheduler {
 
-/// The agents that hold `state` are taken out, changed and filed again.
+/// The agents that hold `state` are changed and filed.
 template <typename Change>
 void Pool::change_nodes(RunningState& state, const Change& change) {
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
     Node& node = *state.nodes[i];
-    fleet.unfile(node);
     change(node, state.running.parts[i]);
     fleet.file(node);
   }
@@ -20,7 +19,8 @@ void Pool::change_nodes(RunningState& state, const Change& change) {
 
 static Scheduler::Waiting sum(const JobState& job) {
   Scheduler::Waiting all;
-  for (const auto& [shape, trials] : job.waiting) {
+  for (const auto& [shape, line] : job.waiting) {
+    const std::set<std::int64_t>& trials = line.trials;
     if (trials.empty()) continue;
     const TrialId first(*trials.begin());
     if (all.requests == 0 || first < all.first) all.first = first;
@@ -54,7 +54,6 @@ Snapshot Pool::snapshot() const {
 
 void Pool::put_agent(Agent agent) {
   Node& node = fleet.node(agent.id);
-  fleet.unfile(node);
   node.agent = std::move(agent);
   node.known = true;
   fleet.file(node);
@@ -63,7 +62,6 @@ void Pool::put_agent(Agent agent) {
 void Pool::remove_agent(const AgentId& id) {
   Node* node = fleet.find(id);
   if (!node) return;
-  fleet.unfile(*node);
   node->known = false;
   fleet.file(*node);
   fleet.forget_if_empty(id);
@@ -71,20 +69,22 @@ void Pool::remove_agent(const AgentId& id) {
 
 void Pool::put_job(const Job& job) {
   const JobState* known = queue.find(job.id);
-  const bool moved = known && known->job.priority != job.priority;
+  const int before = Fleet::level_of(known ? known->job.priority : job.priority);
   JobState& state = queue.put(job);
-  if (!moved) return;
-  // Its allocations change their level.
-  for (std::int64_t trial : std::set<std::int64_t>(state.victims)) {
-    change_nodes(running.at(trial), [](Node&, const Part&) {});
+  if (rules.policy != Policy::kPriority || before == Fleet::level_of(job.priority)) return;
+  std::vector<std::pair<Node*, const Part*>> parts;
+  for (std::int64_t trial : state.victims) {
+    const RunningState& its = running.at(trial);
+    for (std::size_t i = 0; i < its.nodes.size(); ++i) parts.emplace_back(its.nodes[i], &its.running.parts[i]);
   }
+  fleet.relevel(parts, before, Fleet::level_of(job.priority));
 }
 
 void Pool::remove_job(ExperimentId id) {
   JobState* job = queue.find(id);
   if (!job) return;
-  for (const auto& [shape, trials] : job->waiting) {
-    for (std::int64_t trial : trials) waiting.erase(trial);
+  for (const auto& [shape, line] : job->waiting) {
+    for (std::int64_t trial : line.trials) waiting.erase(trial);
   }
   queue.hide(*job);
   job->waiting.clear();
@@ -112,14 +112,24 @@ void Pool::start(Running started) {
   JobState* job = queue.find(started.job);
   if (!job || running.contains(started.trial.value)) return;
   withdraw(started.trial);
+  std::vector<Node*> nodes;
+  for (const Part& part : started.parts) nodes.push_back(&fleet.node(part.agent));
+  begin(*job, std::move(started), std::move(nodes));
+}
+
+void Pool::start(JobState& job, const Shape& shape, Running started, std::vector<Node*> nodes) {
+  queue.pop_first(job, shape);
+  waiting.erase(started.trial.value);
+  begin(job, std::move(started), std::move(nodes));
+}
+
+void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
   RunningState& state = running[started.trial.value];
   state.running = std::move(started);
-  state.job = job;
-  for (const Part& part : state.running.parts) {
-    state.slots += static_cast<int>(part.slots.size());
-    state.nodes.push_back(&fleet.node(part.agent));
-  }
-  queue.update(*job, [&](JobState& of) {
+  state.nodes = std::move(nodes);
+  state.job = &job;
+  for (const Part& part : state.running.parts) state.slots += static_cast<int>(part.slots.size());
+  queue.update(job, [&](JobState& of) {
     ++of.live;
     of.held += state.slots;
     if (!state.running.leaving) {

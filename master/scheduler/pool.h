@@ -1,11 +1,12 @@
 // Owns the state of a Scheduler: what is known of agents (Fleet), of those who wait (Queue) and of what runs,
 // each indexed for the questions a pass asks. Internal to this room.
 //
-// Whatever an index sorts by may change only between taking the thing out and filing it again: Fleet::unfile
-// / file around a change of an agent, Queue::hide / show around a change of a job (or Fleet::promise and Queue::promise,
-// which know what they change).
+// An agent is changed and then filed: what it is filed by is kept beside it, so only the entries that differ move. What
+// a job is sorted by changes inside of Queue::update, or between Queue::hide and show. Entries that move keep their
+// memory: events come by the thousand, and an allocator that has to tidy up makes the slow ones.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -50,7 +51,21 @@ struct Node {
   int zero_slot = 0;
   /// Level of who may be asked to leave, and their slots; largest level first.
   std::vector<std::pair<int, int>> gains;
+
+  /// Free, coming, and held by victims of this level or a larger one.
+  struct Room {
+    int level = 0;
+    int total = 0;
+    int base = 0;
+    bool operator==(const Room&) const = default;
+  };
   bool filed = false;
+  // What it is filed by.
+  struct {
+    int capacity = 0, free = 0, leaving = 0;
+    std::vector<std::pair<int, int>> gains;
+    std::vector<Room> rooms;  ///< largest level first
+  } entry;
   int zero_slot_filed = -1;  ///< what it is filed by; -1: not
 
   int base() const { return free + leaving; }
@@ -88,6 +103,7 @@ class Fleet {
   using Rooms = std::set<Room, ByRoom>;
 
   explicit Fleet(bool by_priority) : by_priority_(by_priority) {}
+  static int level_of(int priority) { return std::clamp(priority, 0, kNobody - 1); }
   int level_of(const RunningState& running) const;
 
   Node& node(const AgentId& id);  ///< made when it is not there
@@ -95,8 +111,10 @@ class Fleet {
   const std::map<AgentId, Node>& nodes() const { return nodes_; }
   void forget_if_empty(const AgentId& id);
 
-  void unfile(Node& node);
+  /// After whatever changed of it.
   void file(Node& node);
+  /// What these have there is held by victims of another level from now on.
+  void relevel(const std::vector<std::pair<Node*, const Part*>>& parts, int from, int to);
   /// So many of its free and coming slots are promised from now on; negative: no longer.
   void promise(Node& node, int free, int leaving);
 
@@ -119,11 +137,9 @@ class Fleet {
  private:
   static const Room* fullest_of(const Rooms& rooms, int capacity);
   void tally(Node& node) const;
-  void take_out(Node& node);  ///< of what is sorted by free and coming slots
-  void put_in(Node& node);
   void file_zero_slot(Node& node);
-  template <typename Visit>
-  void each_room(Node& node, const Visit& visit);
+  void file_free(Node& node, bool was);
+  void file_rooms(Node& node);
 
   bool by_priority_;
   std::map<AgentId, Node> nodes_;
@@ -131,6 +147,8 @@ class Fleet {
   std::set<std::pair<int, Node*>, ByFree> by_zero_slot_;
   std::map<int, int> agents_with_free_;
   std::map<int, Rooms> levels_{{kNobody, {}}};
+  std::vector<Node::Room> rooms_;    ///< of the node being filed
+  std::vector<Rooms::node_type> spare_;  ///< entries taken out, to be put in elsewhere
   std::map<int, int> gains_;
   std::map<int, int> capacities_;
   int free_ = 0, leaving_ = 0, capacity_ = 0;
@@ -157,6 +175,27 @@ struct JobRank {
   JobState* job = nullptr;
   bool operator<(const JobRank& b) const { return std::tie(share, key) < std::tie(b.share, b.key); }
 };
+/// A set in one piece: for the few things that often change their place.
+template <typename T>
+class Row : public std::vector<T> {
+ public:
+  void put(const T& value) { this->insert(place(value), value); }
+  void drop(const T& value) { this->erase(place(value)); }
+  void move(const T& from, const T& to) {
+    const auto was = place(from), is = place(to);
+    if (was < is) {
+      std::rotate(was, was + 1, is);
+      *(is - 1) = to;
+    } else {
+      std::rotate(is, was, was + 1);
+      *is = to;
+    }
+  }
+
+ private:
+  auto place(const T& value) { return std::lower_bound(this->begin(), this->end(), value); }
+};
+
 struct UserState;
 struct UserRank {
   double share = 0;
@@ -176,7 +215,14 @@ struct JobState {
   Job job;
   JobRank rank;
   UserState* user = nullptr;
-  std::map<Shape, std::set<std::int64_t>> waiting;  ///< trials
+  /// Its trials of one shape.
+  struct Line {
+    std::set<std::int64_t> trials;
+    int held = 0;         ///< during a pass: so many of the first hold what comes free, and stand in no line
+    bool listed = false;  ///< among those that wait
+    auto first() const { return std::next(trials.begin(), held); }
+  };
+  std::map<Shape, Line> waiting;
   std::set<std::int64_t> victims;                   ///< trials that may be asked to leave
   int held = 0;                                     ///< slots of all that runs, leaving or not
   int used = 0;                                     ///< slots of what runs and does not leave
@@ -185,10 +231,12 @@ struct JobState {
   int promised = 0;                                 ///< during a pass: slots of its requests that hold
   int promised_count = 0;
   bool gone = false;
-  std::vector<Shape> shown;
   bool shown_victims = false;
   bool within_limit(int slots) const {
     return slots == 0 || !job.max_slots || held + promised + slots <= *job.max_slots;
+  }
+  bool wants(const Shape& shape, const Line& line) const {
+    return line.trials.size() > static_cast<std::size_t>(line.held) && within_limit(shape.slots);
   }
 };
 
@@ -205,26 +253,36 @@ class Queue {
   void show(JobState& job);
   void push(JobState& job, const Shape& shape, std::int64_t trial);
   void pop(JobState& job, const Shape& shape, std::int64_t trial);
-  /// Changes what the job uses, holds, is promised …; `change` gets the job.
+  /// The first of the line that does not hold.
+  void pop_first(JobState& job, const Shape& shape);
+  /// Changes what the job uses, holds, is promised, and its victims; `change` gets the job.
   template <typename Change>
   void update(JobState& job, const Change& change) {
-    hide(job);
+    // With a limit its right to stand in line may depend on it.
+    const bool limited = job.job.max_slots.has_value();
+    if (limited) hide(job);
     job.user->used -= job.used + job.promised;
     change(job);
     job.user->used += job.used + job.promised;
-    show(job);
+    if (limited) {
+      show(job);
+    } else {
+      rank(job);
+    }
   }
 
-  /// So many slots and requests of the job count as if they ran, from now on; negative: no longer.
-  void promise(JobState& job, int slots, int count);
+  /// The first of the line that does not hold yet holds from now on: its slots count as if it ran.
+  void hold(JobState& job, const Shape& shape);
+  /// No longer, for all that do.
+  void release(const std::vector<std::pair<JobState*, Shape>>& holders);
 
   /// Takes a victim out of the shares, to see who would be the next, or back in. In between nobody may look
   /// at lines.
   void lend(JobState& job, std::int64_t trial, int slots);
   void give_back(JobState& job, std::int64_t trial, int slots);
 
-  const std::map<Shape, std::set<UserRank>>& lines() const { return lines_; }
-  const std::set<UserRank>& victims() const { return victims_; }
+  const std::map<Shape, Row<UserRank>>& lines() const { return lines_; }
+  const Row<UserRank>& victims() const { return victims_; }
 
  private:
   UserState& user(UserId id);
@@ -232,14 +290,21 @@ class Queue {
   double share_of(const UserState& user) const;
   double share_of(const JobState& job) const;
   void rank(UserState& user);
+  void rank(JobState& job);
+  void move(JobState& job);
+  void show_victims(JobState& job);
+  void hide_victims(JobState& job);
   void reweigh(JobState& job, int slots);
-  void list(UserState& user, const Shape& shape, const JobRank& rank);
+  void relist(JobState& job, const Shape& shape, JobState::Line& line);
+  void list(JobState& job, const Shape& shape, JobState::Line& line);
+  void unlist(JobState& job, const Shape& shape, JobState::Line& line);
+  void tidy(JobState& job, std::map<Shape, JobState::Line>::iterator line);
 
   const Rules& rules_;
   std::map<std::int64_t, JobState> jobs_;
   std::map<std::int64_t, UserState> users_;
-  std::map<Shape, std::set<UserRank>> lines_;
-  std::set<UserRank> victims_;
+  std::map<Shape, Row<UserRank>> lines_;
+  Row<UserRank> victims_;
 };
 
 struct Pool {
@@ -264,12 +329,15 @@ struct Pool {
   void put_request(const Request& request);
   void withdraw(TrialId trial);
   void start(Running started);
+  /// The same of the first of its line that does not hold, on agents that are at hand: those of its parts, in their order.
+  void start(JobState& job, const Shape& shape, Running started, std::vector<Node*> nodes);
   void leave(RunningState& state);
   void end(TrialId trial);
 
  private:
   template <typename Change>
   void change_nodes(RunningState& state, const Change& change);
+  void begin(JobState& job, Running started, std::vector<Node*> nodes);
 };
 
 /// One walk over the queue; true when it decided anything.

@@ -53,6 +53,18 @@ TEST_CASE("log lines sent again are skipped, whole batches and halves") {
   CHECK(texts(pool, {}) == Texts{"1", "2", "3", "4", "8", "other"});
 }
 
+TEST_CASE("a line is stored byte for byte, whatever is in it") {
+  const Database database;
+  db::BulkWriter bulk({.connect = database.connect()});
+  db::LogLine odd = line(std::string("\xff\x00\\N\t\n\xc3", 7));
+  odd.rank = 3;
+  odd.level.clear();
+  CHECK(ship(bulk, 1, {odd, line("")}) == 3);
+  CHECK(database.number("SELECT count(*) FROM task_logs WHERE log = '\\xff005c4e090ac3'::bytea AND rank = 3 AND level = ''"
+                        " AND agent_id = 'agent' AND task_id = 't'") == 1);
+  CHECK(database.number("SELECT count(*) FROM task_logs WHERE log = ''::bytea") == 1);
+}
+
 TEST_CASE("many batches in a queue keep their order") {
   const Database database;
   db::BulkWriter bulk({.connect = database.connect()});
