@@ -305,6 +305,19 @@ CREATE TABLE metrics (
 -- At most one row is visible at each step, whichever runs reported it.
 CREATE UNIQUE INDEX metrics_visible ON metrics (trial_id, grp, steps_completed) WHERE NOT archived;
 
+-- Runs of visible rows of `metrics`, packed as master/db/metric_chunk.h says. Written by bulk and deleted with any of the
+-- rows; not for group "validation".
+CREATE TABLE metric_chunks (
+    trial_id    bigint NOT NULL,
+    grp         text NOT NULL,
+    first_steps bigint NOT NULL,
+    last_steps  bigint NOT NULL,
+    extremes    bytea NOT NULL,
+    points      bytea NOT NULL,
+    PRIMARY KEY (trial_id, grp, first_steps)
+);
+ALTER TABLE metric_chunks ALTER COLUMN extremes SET STORAGE EXTERNAL, ALTER COLUMN points SET STORAGE EXTERNAL;
+
 -- core; state, resources and deleting after the first row: queries_gc.
 CREATE TABLE checkpoints (
     uuid            text PRIMARY KEY,
