@@ -29,6 +29,7 @@ grpc::ServerUnaryReactor* SearchService::SearchExperiments(grpc::CallbackServerC
       json_to_struct(one.best_hparams, best->mutable_hparams());
       if (one.row.best_metric) best->mutable_searcher_metric_value()->set_value(*one.row.best_metric);
       if (one.best_metadata) json_to_struct(*one.best_metadata, best->mutable_metadata());
+      if (one.best_training) json_to_struct(*one.best_training, out->mutable_best_training());
       if (one.best_validation) {
         json_to_struct(*one.best_validation,
                        best->mutable_best_validation()->mutable_metrics()->mutable_avg_metrics());

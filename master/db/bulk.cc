@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/queue.h"
+#include "master/db/metric_chunk.h"
 #include "master/db/pg_writes.h"
 
 namespace det::db {
@@ -145,7 +146,8 @@ auto& late_rows_of(auto& late, std::int64_t trial) { return late[static_cast<std
 /// What is known of trials before their rows are stored.
 struct Standing {
   RunNumber run = 0;
-  bool late = false;  ///< rows come below what is stored
+  bool late = false;           ///< rows come below what is stored
+  std::int64_t lowest = 0;     ///< of the rows that come
 };
 
 /// Their run numbers are held still until the transaction ends: nothing of another run becomes visible behind the new
@@ -181,6 +183,11 @@ Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vec
     Rows::Row row = rows[i];
     Standing& its = standing[row.next<TrialId>()];
     row.into(its.run, its.late);
+    its.lowest = INT64_MAX;
+  }
+  for (const auto& [key, first] : lowest) {
+    const auto its = standing.find(TrialId(key.first));
+    if (its != standing.end()) its->second.lowest = std::min(its->second.lowest, first);
   }
   return standing;
 }
@@ -253,6 +260,8 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
       continue;
     }
     TRY(stored);
+    for (const auto& [trial, its] : standing)
+      if (its.late) TRY(drop_chunks(connection, trial, its.lowest));
     const Status done = connection.commit();
     // Whether or not the answer was lost: the next try would not find them new.
     for (const auto& [trial, its] : standing)
@@ -360,13 +369,45 @@ Result<std::vector<std::string>> check_json_object(std::string_view json, std::s
   return names;
 }
 
+/// A group of a trial that may have rows to pack.
+struct Pack {
+  TrialId trial;
+  std::string group;
+  std::function<void(Status)> done = [](Status) {};
+};
+
 struct BulkWriter::Impl {
   explicit Impl(const BulkOptions& options)
-      : metrics(options, "metrics",
-                [this](Connection& connection, const std::vector<MetricBatch>& batches,
-                       std::vector<Status>& answers) { return write_metrics(connection, batches, answers, late); }),
+      : packs(options, "packs",
+              [](Connection& connection, const std::vector<Pack>& batch, std::vector<Status>&) -> Status {
+                for (const Pack& one : batch) TRY(pack_group(connection, one.trial, one.group));
+                return {};
+              }),
+        metrics(options, "metrics",
+                [this](Connection& connection, const std::vector<MetricBatch>& batches, std::vector<Status>& answers) {
+                  Status status = write_metrics(connection, batches, answers, late);
+                  if (status) count(batches);
+                  return status;
+                }),
         logs(options, "logs", write_logs) {}
+
+  /// On the metric thread. What is not counted (a restart, too many groups) is packed a chunk later.
+  void count(const std::vector<MetricBatch>& batches) {
+    constexpr std::size_t kMostGroups = 100'000;
+    if (grown.size() > kMostGroups) grown.clear();
+    for (const MetricBatch& batch : batches) {
+      for (const MetricRow& row : batch.rows) {
+        std::int64_t& rows = grown[{batch.trial, row.group}];
+        if (++rows < kChunkRows) continue;
+        rows = 0;
+        packs.queue.try_push(Pack{batch.trial, row.group});
+      }
+    }
+  }
+
   LateRows late{};
+  std::map<std::pair<TrialId, std::string>, std::int64_t> grown;  ///< rows since their group was last packed
+  Lane<Pack, Status> packs;
   Lane<MetricBatch, Status> metrics;
   Lane<LogBatch, Result<std::int64_t>> logs;
 };
@@ -376,11 +417,13 @@ BulkWriter::~BulkWriter() { stop(); }
 void BulkWriter::stop() {
   impl_->metrics.stop();
   impl_->logs.stop();
+  impl_->packs.stop();
 }
 bool BulkWriter::try_push(MetricBatch&& batch) { return impl_->metrics.queue.try_push(std::move(batch)); }
 bool BulkWriter::try_push(LogBatch&& batch) { return impl_->logs.queue.try_push(std::move(batch)); }
 bool BulkWriter::push(MetricBatch&& batch) { return impl_->metrics.queue.push(std::move(batch)); }
 bool BulkWriter::push(LogBatch&& batch) { return impl_->logs.queue.push(std::move(batch)); }
+void BulkWriter::pack(TrialId trial, const std::string& group) { impl_->packs.queue.try_push(Pack{trial, group}); }
 std::uint64_t BulkWriter::late_rows(TrialId trial) const { return late_rows_of(impl_->late, trial.value); }
 
 }  // namespace det::db

@@ -83,6 +83,9 @@ class BulkWriter {
   bool push(MetricBatch&& batch);
   bool push(LogBatch&& batch);
 
+  /// Packs the group's rows (metric_chunk.h) when there is time; every kChunkRows rows that are stored ask for it too.
+  void pack(TrialId trial, const std::string& group);
+
   /// Rises when rows of this trial were stored below ones of their group that were there already. Trials share counters,
   /// so it may rise for another's.
   std::uint64_t late_rows(TrialId trial) const;

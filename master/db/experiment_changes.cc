@@ -79,6 +79,7 @@ Status delete_experiment(Pool& pool, ExperimentId id) {
         "DELETE FROM task_logs l USING trials t WHERE t.experiment_id = $1 AND l.task_id = t.task_id",
         "DELETE FROM log_positions p USING allocations a, trials t WHERE t.experiment_id = $1 AND a.trial_id = t.id"
         " AND p.allocation_id = a.id",
+        "DELETE FROM metric_chunks m USING trials t WHERE t.experiment_id = $1 AND m.trial_id = t.id",
         "DELETE FROM metrics m USING trials t WHERE t.experiment_id = $1 AND m.trial_id = t.id",
         "DELETE FROM checkpoints c USING trials t WHERE t.experiment_id = $1 AND c.trial_id = t.id",
         "DELETE FROM allocations a USING trials t WHERE t.experiment_id = $1 AND a.trial_id = t.id",

@@ -3,48 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "master/db/metric_column.h"
+#include "master/db/metric_chunk.h"
 
 namespace det::db {
 namespace {
 
 constexpr std::int64_t kPage = 50'000;
 constexpr std::size_t kShards = 8;
-
-/// Calls back with each number of the outermost object, and the strings that stand for numbers.
-struct Numbers final : nlohmann::json_sax<nlohmann::json> {
-  std::function<void(const std::string&, double)> found;
-  std::string name;
-  int depth = 0;
-  void take(double value) const {
-    if (depth == 1) found(name, value);
-  }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t value) override { return take(static_cast<double>(value)), true; }
-  bool number_unsigned(number_unsigned_t value) override { return take(static_cast<double>(value)), true; }
-  bool number_float(number_float_t value, const string_t&) override { return take(value), true; }
-  bool string(string_t& value) override {
-    if (value == "NaN") take(std::numeric_limits<double>::quiet_NaN());
-    if (value == "Infinity") take(std::numeric_limits<double>::infinity());
-    if (value == "-Infinity") take(-std::numeric_limits<double>::infinity());
-    return true;
-  }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return ++depth, true; }
-  bool key(string_t& value) override {
-    if (depth == 1) name = value;
-    return true;
-  }
-  bool end_object() override { return --depth, true; }
-  bool start_array(std::size_t) override { return ++depth, true; }
-  bool end_array() override { return --depth, true; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
-};
 
 /// What the database says about one group of one trial now.
 struct Fresh {
@@ -53,27 +19,41 @@ struct Fresh {
   std::string group;
   std::int64_t newest = 0;
   std::int64_t validations = 0;  ///< rows; 0 for other groups
+  std::int64_t chunks = 0;
   std::uint64_t late = 0;
 };
 
-/// One group of one trial in memory.
+/// One group of one trial in memory: every point, or of what is packed the extremes only.
 struct Group {
   RunNumber run = 0;
   std::uint64_t late = 0;
   std::int64_t newest = INT64_MIN, rows = 0;
   std::size_t points = 0;
   std::uint64_t used = 0;
-  std::map<std::string, MetricColumn> columns;
+  Columns columns;
 };
 
-Status extend(Pool& pool, const Fresh& fresh, Group& group) {
-  Numbers numbers;
+/// What is packed, into an empty group.
+Status unpack(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
+  const char* const sql = coarse ? "SELECT last_steps, extremes FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
+                                   " ORDER BY first_steps"
+                                 : "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
+                                   " ORDER BY first_steps";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, fresh.trial, fresh.group));
+  for (int i = 0; i < rows.size(); ++i) {
+    std::string bytes;
+    rows[i].into(group.newest, bytes);
+    TRY(coarse ? unpack_extremes(bytes, group.columns) : unpack_points(bytes, group.columns));
+    group.rows += kChunkRows;
+  }
+  for (const auto& [name, column] : group.columns) group.points += column.size();
+  return {};
+}
+
+Status extend(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
+  if (group.rows == 0 && fresh.chunks > 0) TRY(unpack(pool, fresh, coarse, group));
   SeriesPoint point;
-  numbers.found = [&](const std::string& name, double value) {
-    point.value = value;
-    group.columns[name].append(point);
-    ++group.points;
-  };
+  std::string text;
   for (std::int64_t got = kPage; got == kPage;) {
     TRY_ASSIGN(const Rows rows,
                pool.query("SELECT steps_completed, reported, metrics FROM metrics WHERE trial_id = $1 AND grp = $2"
@@ -81,10 +61,12 @@ Status extend(Pool& pool, const Fresh& fresh, Group& group) {
                           fresh.trial, fresh.group, group.newest, kPage));
     got = rows.size();
     for (int i = 0; i < rows.size(); ++i) {
-      std::string text;
       rows[i].into(point.steps_completed, point.reported, text);
-      numbers.depth = 0;
-      nlohmann::json::sax_parse(text, &numbers);
+      each_number(text, [&](const std::string& name, double value) {
+        point.value = value;
+        group.columns[name].append(point);
+        ++group.points;
+      });
       group.newest = point.steps_completed;
       ++group.rows;
     }
@@ -95,14 +77,19 @@ Status extend(Pool& pool, const Fresh& fresh, Group& group) {
 }  // namespace
 
 struct MetricCache::Impl {
-  using Key = std::pair<TrialId, std::string>;
+  struct Key {
+    TrialId trial;
+    std::string group;
+    bool coarse = false;
+    auto operator<=>(const Key&) const = default;
+  };
   struct Shard {
     std::map<Key, Group> groups;
     std::size_t points = 0;
     std::uint64_t clock = 0;
   };
 
-  Impl(Pool& pool, const BulkWriter& bulk, std::size_t most_points)
+  Impl(Pool& pool, BulkWriter& bulk, std::size_t most_points)
       : pool(pool), bulk(bulk), most_points(most_points / kShards) {
     for (auto& place : shards) place.try_push(std::make_unique<Shard>());
   }
@@ -117,7 +104,8 @@ struct MetricCache::Impl {
         const Rows rows,
         pool.query(
             "SELECT t.id, t.run, g.grp, g.newest, CASE WHEN g.grp = 'validation' THEN (SELECT count(*) FROM metrics m"
-            " WHERE m.trial_id = t.id AND m.grp = g.grp AND NOT m.archived) ELSE 0 END"
+            " WHERE m.trial_id = t.id AND m.grp = g.grp AND NOT m.archived) ELSE 0 END,"
+            " (SELECT count(*) FROM metric_chunks c WHERE c.trial_id = t.id AND c.grp = g.grp)"
             " FROM trials t CROSS JOIN LATERAL ("
             " WITH RECURSIVE hop AS (SELECT min(m.grp) AS grp FROM metrics m WHERE m.trial_id = t.id AND NOT"
             " m.archived UNION ALL SELECT (SELECT min(m.grp) FROM metrics m WHERE m.trial_id = t.id AND NOT"
@@ -129,23 +117,25 @@ struct MetricCache::Impl {
     std::vector<Fresh> out;
     for (int i = 0; i < rows.size(); ++i) {
       Fresh& fresh = out.emplace_back();
-      rows[i].into(fresh.trial, fresh.run, fresh.group, fresh.newest, fresh.validations);
+      rows[i].into(fresh.trial, fresh.run, fresh.group, fresh.newest, fresh.validations, fresh.chunks);
       fresh.late = late[fresh.trial];
     }
     return out;
   }
 
   /// The group as it is now; valid until the next call for this shard.
-  Result<const Group*> get(Shard& shard, const Fresh& fresh) {
-    Group& group = shard.groups[{fresh.trial, fresh.group}];
+  Result<const Group*> get(Shard& shard, const Fresh& fresh, bool coarse) {
+    Group& group = shard.groups[{fresh.trial, fresh.group, coarse}];
     const std::size_t before = group.points;
     Status status;
     if (group.run != fresh.run || group.late != fresh.late) group = {.run = fresh.run, .late = fresh.late};
-    if (group.newest != fresh.newest) status = extend(pool, fresh, group);
+    if (group.newest != fresh.newest) status = extend(pool, fresh, coarse, group);
     if (status && group.rows < fresh.validations) {
       group = {.run = fresh.run, .late = fresh.late};
-      status = extend(pool, fresh, group);
+      status = extend(pool, fresh, coarse, group);
     }
+    // Rows from before they were packed, or that came by another way.
+    if (group.rows >= (fresh.chunks + 2) * kChunkRows && fresh.group != "validation") bulk.pack(fresh.trial, fresh.group);
     group.used = ++shard.clock;
     shard.points += group.points - before;
     if (!status) return tl::unexpected(status.error());
@@ -159,13 +149,18 @@ struct MetricCache::Impl {
     return &group;
   }
 
-  /// `work` sees each group, in order of trial and group.
-  Status visit(const std::vector<TrialId>& trials, const std::function<void(const Fresh&, const Group&)>& work) {
-    TRY_ASSIGN(const auto found, look(trials));
+  /// `work` sees each group, in order of trial and group. Extremes are enough for all that has `fewest_chunks` chunks and
+  /// more, and no steps beyond those of `request`.
+  Status visit(const SeriesRequest& request, std::int64_t fewest_chunks,
+               const std::function<void(const Fresh&, const Group&)>& work) {
+    TRY_ASSIGN(const auto found, look(request.trials));
     for (const Fresh& fresh : found) {
       auto& place = shards[static_cast<std::size_t>(fresh.trial.value) % kShards];
       std::optional<std::unique_ptr<Shard>> shard = place.pop();
-      const auto group = get(**shard, fresh);
+      const bool whole = request.first_steps <= 0 && request.last_steps >= fresh.newest;
+      const bool coarse =
+          whole && fresh.chunks >= fewest_chunks && !(*shard)->groups.contains({fresh.trial, fresh.group, false});
+      const auto group = get(**shard, fresh, coarse);
       if (group) work(fresh, **group);
       place.try_push(std::move(*shard));
       if (!group) return tl::unexpected(group.error());
@@ -174,7 +169,7 @@ struct MetricCache::Impl {
   }
 
   Pool& pool;
-  const BulkWriter& bulk;
+  BulkWriter& bulk;
   const std::size_t most_points;
   /// A reader takes a shard out while it reads; a long first read holds up an eighth of the trials.
   std::array<Queue<std::unique_ptr<Shard>>, kShards> shards{
@@ -183,14 +178,16 @@ struct MetricCache::Impl {
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1)};
 };
 
-MetricCache::MetricCache(Pool& pool, const BulkWriter& bulk, std::size_t most_points)
+MetricCache::MetricCache(Pool& pool, BulkWriter& bulk, std::size_t most_points)
     : impl_(std::make_unique<Impl>(pool, bulk, most_points)) {}
 MetricCache::~MetricCache() = default;
 
 Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {
   const auto most = static_cast<std::size_t>(std::clamp(request.max_datapoints, 2, 100'000));
   std::map<TrialId, std::vector<Series>> by_trial;
-  TRY(impl_->visit(request.trials, [&](const Fresh& fresh, const Group& group) {
+  constexpr std::size_t kBlocks = kChunkRows / kExtremesOf, kBlocksOfBucket = 4;
+  const auto fewest_chunks = static_cast<std::int64_t>(most / 2 * kBlocksOfBucket / kBlocks + 1);
+  TRY(impl_->visit(request, fewest_chunks, [&](const Fresh& fresh, const Group& group) {
     for (const auto& [name, column] : group.columns) {
       if (request.wanted && !request.wanted(fresh.group, name)) continue;
       auto points = column.reduced(request.first_steps, request.last_steps, most);
@@ -207,7 +204,7 @@ Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {
 
 Result<std::vector<MetricSummary>> MetricCache::summaries(TrialId trial) {
   std::vector<MetricSummary> out;
-  TRY(impl_->visit({trial}, [&](const Fresh& fresh, const Group& group) {
+  TRY(impl_->visit({.trials = {trial}}, 1, [&](const Fresh& fresh, const Group& group) {
     for (const auto& [name, column] : group.columns) {
       MetricSummary& summary = out.emplace_back(column.summary());
       summary.group = fresh.group;

@@ -1,6 +1,7 @@
 // Owns the series behind charts: numbers read once out of the metric rows, kept in bounded memory, extended by what has
 // come since, and reduced by ranges of extremes, so that a chart of a million points costs microseconds. Rows stay the
-// truth; nothing here is stored.
+// truth; nothing here is stored. Long series are read as the bulk writer packs them (metric_chunk.h): a chart of the
+// whole by the extremes of its blocks, so that the first answer of a master that has just started takes milliseconds.
 #pragma once
 
 #include <functional>
@@ -43,12 +44,14 @@ struct MetricSummary {
 class MetricCache {
  public:
   /// Keeps about `most_points` numbers of 24 bytes, those used last.
-  MetricCache(Pool& pool, const BulkWriter& bulk, std::size_t most_points = 8 << 20);
+  MetricCache(Pool& pool, BulkWriter& bulk, std::size_t most_points = 8 << 20);
   ~MetricCache();
 
   /// Rows that are not archived, in order of the request's trials (unknown ones have none), then group, then name; a
   /// series without a point in the range is left out. One with more than max_datapoints is cut into max_datapoints / 2
-  /// equal buckets of steps, each giving the points of its smallest and its largest value: no peak is lost.
+  /// equal buckets of steps, each giving the points of its smallest and its largest value: no peak is lost. Where only
+  /// extremes of blocks of 64 points have been read, and that is with four blocks a bucket and more, a bucket ends where
+  /// a block does.
   /// NaN is no value when reducing.
   Result<std::vector<Series>> series(const SeriesRequest& request);
   /// By group, then name.

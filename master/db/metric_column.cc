@@ -10,8 +10,16 @@ constexpr std::size_t kBlock = 64;
 
 }  // namespace
 
-void MetricColumn::append(const SeriesPoint& point) {
+void MetricColumn::keep(const SeriesPoint& point) {
   points_.push_back(point);
+  if (points_.size() % kBlock == 0) {
+    Extremes block;
+    for (std::size_t i = points_.size() - kBlock; i < points_.size(); ++i) add(block, i);
+    blocks_.push_back(block);
+  }
+}
+
+void MetricColumn::append(const SeriesPoint& point) {
   summary_.last = point.value;
   if (std::isfinite(point.value)) {
     summary_.min = has_finite_ ? std::min(summary_.min, point.value) : point.value;
@@ -20,11 +28,45 @@ void MetricColumn::append(const SeriesPoint& point) {
     has_finite_ = true;
   }
   ++summary_.count;
-  if (points_.size() % kBlock == 0) {
-    Extremes block;
-    for (std::size_t i = points_.size() - kBlock; i < points_.size(); ++i) add(block, i);
-    blocks_.push_back(block);
+  keep(point);
+}
+
+void MetricColumn::append_extremes(const std::vector<SeriesPoint>& points, const MetricSummary& summary, bool has_finite) {
+  for (const SeriesPoint& point : points) keep(point);
+  pairs_end_ = points_.size();
+  summary_.last = summary.last;
+  summary_.count += summary.count;
+  summary_.sum += summary.sum;
+  if (!has_finite) return;
+  summary_.min = has_finite_ ? std::min(summary_.min, summary.min) : summary.min;
+  summary_.max = has_finite_ ? std::max(summary_.max, summary.max) : summary.max;
+  has_finite_ = true;
+}
+
+std::vector<SeriesPoint> MetricColumn::extremes(std::size_t block) const {
+  constexpr std::size_t kFew = 512;
+  std::vector<SeriesPoint> out;
+  const auto alone = [&](const SeriesPoint& point) {
+    out.push_back(point);
+    out.push_back({point.steps_completed, std::nan(""), point.reported});
+  };
+  if (points_.size() <= kFew) {
+    out = points_;
+    if (out.size() % 2 == 1) out.pop_back(), alone(points_.back());
+    return out;
   }
+  for (std::size_t first = 0; first < points_.size(); first += block) {
+    const Extremes found = between(first, std::min(first + block, points_.size()));
+    if (found.low == Extremes::kNone) {
+      alone(points_[first]);
+    } else if (found.low == found.high) {
+      alone(points_[found.low]);
+    } else {
+      out.push_back(points_[std::min(found.low, found.high)]);
+      out.push_back(points_[std::max(found.low, found.high)]);
+    }
+  }
+  return out;
 }
 
 void MetricColumn::add(Extremes& into, std::size_t position) const {
@@ -63,8 +105,13 @@ std::vector<SeriesPoint> MetricColumn::reduced(std::int64_t first, std::int64_t 
   const std::size_t begin = position(first);
   const std::size_t end = last == INT64_MAX ? points_.size() : position(last + 1);
   if (begin >= end) return {};
-  if (end - begin <= most) return {points_.begin() + static_cast<std::ptrdiff_t>(begin),
-                                   points_.begin() + static_cast<std::ptrdiff_t>(end)};
+  if (end - begin <= most) {
+    std::vector<SeriesPoint> all(points_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 points_.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto same = [](const SeriesPoint& a, const SeriesPoint& b) { return a.steps_completed == b.steps_completed; };
+    all.erase(std::unique(all.begin(), all.end(), same), all.end());
+    return all;
+  }
   const std::int64_t low = points_[begin].steps_completed;
   const double span = static_cast<double>(points_[end - 1].steps_completed - low) + 1;
   const std::size_t buckets = std::max<std::size_t>(1, most / 2);
@@ -72,7 +119,8 @@ std::vector<SeriesPoint> MetricColumn::reduced(std::int64_t first, std::int64_t 
   std::size_t from = begin;
   for (std::size_t bucket = 1; bucket <= buckets && from < end; ++bucket) {
     const double edge = std::ceil(span * static_cast<double>(bucket) / static_cast<double>(buckets));
-    const std::size_t to = bucket == buckets ? end : position(low + static_cast<std::int64_t>(edge));
+    std::size_t to = bucket == buckets ? end : position(low + static_cast<std::int64_t>(edge));
+    if (to < pairs_end_) to += to % 2;
     const Extremes found = between(from, to);
     from = to;
     if (found.low == Extremes::kNone) continue;

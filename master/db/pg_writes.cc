@@ -208,7 +208,8 @@ Statement statement_for(const core::Write& write) {
           [](const core::ArchiveMetrics& w) {
             // The system profiler's rows are keyed by the time, not by steps: they happened whatever run follows.
             return Statement{
-                "UPDATE metrics SET archived = true WHERE trial_id = $1 AND steps_completed > $2"
+                "WITH packed AS (DELETE FROM metric_chunks WHERE trial_id = $1 AND last_steps > $2)"
+                " UPDATE metrics SET archived = true WHERE trial_id = $1 AND steps_completed > $2"
                 " AND NOT archived AND grp NOT IN ('gpu', 'cpu', 'memory', 'disk', 'network')",
                 Params(w.trial, w.beyond)};
           },

@@ -13,24 +13,17 @@
   "e.submitted,"                                                                                             \
   " e.ended, extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8, e.owner_id, u.name, p.id, " \
   "w.id, p.name,"                                                                                            \
-  " w.name, e.resource_pool, e.parent_id, n.count, e.searcher_name, e.searcher_metric, "                     \
-  "e.smaller_is_better, best.id,"                                                                            \
-  " best.best_metric, c.count, c.size, e.request_id, p.owner_id, p.archived OR w.archived"
-/// What belongs to an experiment row beyond the table itself. NaN sorts above everything: it is left out
-/// first.
+  " w.name, e.resource_pool, e.parent_id, coalesce(s.trials, 0), e.searcher_name, e.searcher_metric, "       \
+  "e.smaller_is_better, CASE WHEN s.metric IS NOT NULL THEN s.trial_id END,"                                 \
+  " s.metric, coalesce(s.checkpoints, 0), coalesce(s.checkpoint_bytes, 0), e.request_id, p.owner_id, p.archived OR w.archived"
+/// What belongs to an experiment row beyond the table itself. The best trial is one that has a metric.
 #define DET_EXPERIMENT_JOINS                                                                               \
   " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id JOIN workspaces w ON w.id = " \
-  "p.workspace_id"                                                                                         \
-  " CROSS JOIN LATERAL (SELECT count(*) AS count FROM trials t WHERE t.experiment_id = e.id) n"            \
-  " CROSS JOIN LATERAL (SELECT count(*) AS count, coalesce(sum(k.size), 0)::bigint AS size FROM trials t"  \
-  "   JOIN checkpoints k ON k.trial_id = t.id WHERE t.experiment_id = e.id AND k.state = 'COMPLETED') c"   \
-  " LEFT JOIN LATERAL (SELECT t.id, t.best_metric FROM trials t WHERE t.experiment_id = e.id"              \
-  "   AND t.best_metric <> 'NaN' ORDER BY CASE WHEN e.smaller_is_better THEN t.best_metric ELSE "          \
-  "-t.best_metric END, t.id"                                                                               \
-  "   LIMIT 1) best ON true"                                                                               \
+  "p.workspace_id LEFT JOIN experiment_summaries s ON s.experiment_id = e.id"                              \
   " LEFT JOIN LATERAL (SELECT a.state FROM trials t JOIN allocations a ON a.trial_id = t.id"               \
   "   WHERE t.experiment_id = e.id AND a.state <> 'TERMINATED' ORDER BY array_position("                   \
   "   ARRAY['RUNNING', 'TERMINATING', 'STARTING', 'PULLING', 'ASSIGNED'], a.state) LIMIT 1) live ON true"
+#define DET_SUMMARY(column) "(SELECT s." column " FROM experiment_summaries s WHERE s.experiment_id = e.id)"
 
 namespace det::db {
 namespace {
@@ -50,7 +43,7 @@ const char* sort_key(ExperimentSort sort) {
     case ExperimentSort::kState:
       return "e.state";
     case ExperimentSort::kNumTrials:
-      return "(SELECT count(*) FROM trials t WHERE t.experiment_id = e.id)";
+      return DET_SUMMARY("trials");
     case ExperimentSort::kProgress:
       return "e.progress";
     case ExperimentSort::kUser:
@@ -62,14 +55,11 @@ const char* sort_key(ExperimentSort sort) {
     case ExperimentSort::kProject:
       return "e.project_id";
     case ExperimentSort::kCheckpointSize:
-      return "(SELECT sum(k.size) FROM trials t JOIN checkpoints k ON k.trial_id = t.id WHERE t.experiment_id = e.id"
-             " AND k.state = 'COMPLETED')";
+      return DET_SUMMARY("checkpoint_bytes");
     case ExperimentSort::kCheckpointCount:
-      return "(SELECT count(*) FROM trials t JOIN checkpoints k ON k.trial_id = t.id WHERE t.experiment_id = e.id"
-             " AND k.state = 'COMPLETED')";
+      return DET_SUMMARY("checkpoints");
     case ExperimentSort::kSearcherMetric:
-      return "(SELECT CASE WHEN e.smaller_is_better THEN min(t.best_metric) ELSE max(t.best_metric) END FROM trials t"
-             " WHERE t.experiment_id = e.id)";
+      return DET_SUMMARY("metric");
   }
   return "e.id";
 }

@@ -8,23 +8,17 @@
 #include "base/json.h"
 #include "base/text.h"
 
-#define DET_BEST_TRIAL                                                                                          \
-  " LEFT JOIN LATERAL (SELECT t.id, t.hparams, t.best_metric FROM trials t WHERE t.experiment_id = e.id"        \
-  " ORDER BY CASE WHEN e.smaller_is_better THEN t.best_metric ELSE -t.best_metric END NULLS LAST, t.id LIMIT 1" \
-  ") best ON true"
-#define DET_BEST_METADATA " LEFT JOIN run_metadata noted ON noted.trial_id = best.id"
-#define DET_BEST_VALIDATION                                                                                   \
-  " LEFT JOIN LATERAL (SELECT m.metrics FROM metrics m WHERE m.trial_id = best.id AND m.grp = 'validation'"   \
-  " AND NOT m.archived AND m.searcher_metric <> 'NaN' ORDER BY CASE WHEN e.smaller_is_better THEN"            \
-  " m.searcher_metric ELSE -m.searcher_metric END, m.steps_completed LIMIT 1) validation ON true"
+#define DET_BEST_TRIAL " LEFT JOIN experiment_summaries best ON best.experiment_id = e.id"
+#define DET_BEST_METADATA " LEFT JOIN run_metadata noted ON noted.trial_id = best.trial_id"
 
 namespace det::db {
 namespace {
 
 constexpr int kDeepest = 8;
 constexpr std::size_t kMostSorts = 8;
-// Compiling a search (jit) takes longer than it saves: 0.4 s of 1.5 s over 100,000 experiments.
-constexpr const char* kBegin = "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL statement_timeout = 10000";
+// Compiling a search (jit) takes longer than it saves; hashing 100,000 experiments' summaries wants memory for them.
+constexpr const char* kBegin =
+    "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL statement_timeout = 10000";
 
 enum class Kind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
 struct Column {
@@ -42,21 +36,15 @@ const std::map<std::string_view, Column>& columns() {
       {"startTime", {"e.submitted", Kind::kTime}},
       {"endTime", {"e.ended", Kind::kTime}},
       {"duration", {"extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8", Kind::kNumber}},
-      {"numTrials", {"(SELECT count(*) FROM trials n WHERE n.experiment_id = e.id)", Kind::kNumber}},
+      {"numTrials", {"coalesce(best.trials, 0)", Kind::kNumber}},
       {"progress", {"e.progress", Kind::kNumber}},
       {"user", {"u.name", Kind::kText}},
       {"resourcePool", {"e.resource_pool", Kind::kText}},
       {"searcherType", {"e.searcher_name", Kind::kText}},
       {"searcherMetric", {"e.searcher_metric", Kind::kText}},
-      {"searcherMetricsVal", {"best.best_metric", Kind::kNumber}},
-      {"checkpointCount",
-       {"(SELECT count(*) FROM trials n JOIN checkpoints k ON k.trial_id = n.id WHERE n.experiment_id = e.id AND "
-        "k.state = 'COMPLETED')",
-        Kind::kNumber}},
-      {"checkpointSize",
-       {"(SELECT coalesce(sum(k.size), 0)::bigint FROM trials n JOIN checkpoints k ON k.trial_id = n.id WHERE "
-        "n.experiment_id = e.id AND k.state = 'COMPLETED')",
-        Kind::kNumber}},
+      {"searcherMetricsVal", {"best.metric", Kind::kNumber}},
+      {"checkpointCount", {"coalesce(best.checkpoints, 0)", Kind::kNumber}},
+      {"checkpointSize", {"coalesce(best.checkpoint_bytes, 0)", Kind::kNumber}},
       {"forkedFrom", {"e.parent_id", Kind::kNumber}},
       {"unmanaged", {"e.unmanaged", Kind::kFlag}},
       {"archived", {"e.archived", Kind::kFlag}},
@@ -104,28 +92,26 @@ class Builder {
   }
 
   std::optional<Column> column(std::string_view name) {
-    if (name == "searcherMetricsVal") best_ = true;
-    if (auto found = columns().find(name); found != columns().end()) return found->second;
-    struct Source {
-      std::string_view prefix, json;
-      bool& used;
-    };
-    for (const auto& [prefix, json, used] : {Source{"hp.", "best.hparams", best_},
-                                             Source{"metadata.", "noted.metadata", noted_},
-                                             Source{"validation.", "validation.metrics", validation_}}) {
+    if (auto found = columns().find(name); found != columns().end()) {
+      best_ = best_ || found->second.sql.find("best.") != std::string::npos;
+      user_ = user_ || found->second.sql.starts_with("u.");
+      return found->second;
+    }
+    constexpr std::pair<std::string_view, std::string_view> kSources[] = {{"hp.", "best.hparams"},
+                                                                          {"metadata.", "noted.searchable"},
+                                                                          {"validation.", "best.validation"},
+                                                                          {"training.", "best.training"}};
+    for (const auto& [prefix, json] : kSources) {
       if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
       const std::string_view rest = name.substr(prefix.size());
-      used = true;
-      const auto [value, unseen] = values_.try_emplace(std::string(name), "j" + std::to_string(values_.size()) + ".v");
-      if (unseen) {
-        // A metric's name may hold dots; others' are levels. Read once a row, however often it is compared
-        // (OFFSET 0 keeps the planner from copying the reading to each place): parsing JSON costs more than the rest.
-        const std::vector<std::string> path =
-            prefix == "validation." ? std::vector<std::string>{std::string(rest)} : split(rest, '.');
-        reads_ += " CROSS JOIN LATERAL (SELECT " + std::string(json) + " #> " + parameter(path) +
-                  "::text[] AS v OFFSET 0) " + value->second.substr(0, value->second.find('.'));
-      }
-      return Column{value->second, Kind::kJson};
+      best_ = true;
+      noted_ = noted_ || prefix == "metadata.";
+      // A metric's name may hold dots; others' are levels.
+      const bool levels = prefix == "hp." || prefix == "metadata.";
+      std::string sql = "(" + std::string(json);
+      for (const std::string& level : levels ? split(rest, '.') : std::vector<std::string>{std::string(rest)})
+        sql += " -> " + parameter(level) + "::text";
+      return Column{sql + ")", Kind::kJson};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
     return std::nullopt;
@@ -134,7 +120,7 @@ class Builder {
   static std::string as_number(const Column& column) {
     if (column.kind == Kind::kNumber) return column.sql;
     if (column.kind != Kind::kJson) return "NULL::float8";
-    return "(CASE WHEN json_typeof(" + column.sql + ") = 'number' THEN (" + column.sql + " #>> '{}')::float8 END)";
+    return "(CASE WHEN jsonb_typeof(" + column.sql + ") = 'number' THEN " + column.sql + "::float8 END)";
   }
   static std::string as_text(const Column& column) {
     if (column.kind == Kind::kJson) return "(" + column.sql + " #>> '{}')";
@@ -218,7 +204,7 @@ class Builder {
       if (!found) continue;
       const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST, ");
       if (found->kind == Kind::kJson)
-        order_ += as_number(*found) + tail + as_text(*found) + tail;
+        order_ += "nullif(" + found->sql + ", 'null')" + tail;  // PostgreSQL orders texts, then numbers
       else
         order_ += (found->kind == Kind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
     }
@@ -227,18 +213,16 @@ class Builder {
 
  private:
   std::string tables() const {
-    std::string from = " FROM experiments e JOIN users u ON u.id = e.owner_id";
-    if (best_ || noted_ || validation_) from += DET_BEST_TRIAL;
+    std::string from = " FROM experiments e";
+    if (user_) from += " JOIN users u ON u.id = e.owner_id";
+    if (best_) from += DET_BEST_TRIAL;
     if (noted_) from += DET_BEST_METADATA;
-    if (validation_) from += DET_BEST_VALIDATION;
-    return from + reads_;
+    return from;
   }
   std::string where_ = " WHERE true", order_, count_;
-  std::map<std::string, std::string> values_;  ///< columns of JSON values → how SQL names them
-  std::string reads_;
   Params params_;
   std::vector<std::string> problems_;
-  bool best_ = false, noted_ = false, validation_ = false;
+  bool user_ = false, best_ = false, noted_ = false;
 };
 
 Status add_filter(Builder& builder, const std::string& text) {
@@ -303,9 +287,11 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
   std::vector<std::int64_t> ids;
   for (int i = 0; i < found.size(); ++i) ids.push_back(found[i].next<std::int64_t>());
   TRY_ASSIGN(std::vector<ExperimentRow> rows, experiments_by_id(pool, ids));
-  TRY_ASSIGN(const Rows best, pool.query("SELECT e.id, best.hparams, validation.metrics, noted.metadata"
-                                         " FROM unnest($1::bigint[]) i (id) JOIN experiments e ON e.id = i.id"
-                                         DET_BEST_TRIAL DET_BEST_METADATA DET_BEST_VALIDATION, ids));
+  // As they were written, not as they are searched. Metrics whose numbers jsonb spells in another way are equal.
+  TRY_ASSIGN(const Rows best, pool.query("SELECT best.experiment_id, t.hparams, best.validation::text,"
+                                         " best.training::text, noted.metadata FROM experiment_summaries best"
+                                         " JOIN trials t ON t.id = best.trial_id" DET_BEST_METADATA
+                                         " WHERE best.experiment_id = ANY ($1)", ids));
   std::map<std::int64_t, FoundExperiment> by_id;
   for (ExperimentRow& row : rows) by_id[row.id.value].row = std::move(row);
   for (int i = 0; i < best.size(); ++i) {
@@ -313,6 +299,7 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
     FoundExperiment& one = by_id[row.next<std::int64_t>()];
     one.best_hparams = row.next<std::optional<std::string>>().value_or("");
     one.best_validation = row.next<std::optional<std::string>>();
+    one.best_training = row.next<std::optional<std::string>>();
     one.best_metadata = row.next<std::optional<std::string>>();
   }
   for (const std::int64_t id : ids)

@@ -20,6 +20,7 @@ struct FoundExperiment {
   ExperimentRow row;
   std::string best_hparams;                    ///< JSON of the best trial, or of the first while none is; "" without any
   std::optional<std::string> best_validation;  ///< JSON: its metrics at its best
+  std::optional<std::string> best_training;    ///< JSON: its training metrics as last reported up to its best
   std::optional<std::string> best_metadata;    ///< JSON: what its process or people noted
 };
 

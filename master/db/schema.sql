@@ -1,6 +1,6 @@
 -- Owns a readable view of the whole schema as the migrations make it, data rows aside; a test proves the two equal.
 -- Times are timestamptz with microseconds; states are the names the core uses. "core" means: written by the ordered
--- writer (pg_store) as the core says, and by nobody else.
+-- writer (pg_store) as the core says, and by nobody else. The functions it names are in schema_functions.sql, which goes first.
 
 -- Which migrations this database has had. Written by migrate.
 CREATE TABLE schema_migrations (
@@ -189,11 +189,13 @@ CREATE TABLE trials (
     UNIQUE (experiment_id, request_id)
 );
 CREATE INDEX trials_task ON trials (task_id);
+CREATE INDEX trials_best ON trials (experiment_id, best_metric, id);
 
 -- What people note about a trial. Written by experiment_changes.
 CREATE TABLE run_metadata (
     trial_id bigint PRIMARY KEY REFERENCES trials ON DELETE CASCADE,
-    metadata json NOT NULL
+    metadata json NOT NULL,
+    searchable jsonb GENERATED ALWAYS AS (searchable(metadata)) STORED
 );
 
 -- core. Command lines in allocations of their own, each with at most one; people know them by their task.
@@ -303,6 +305,19 @@ CREATE TABLE metrics (
 -- At most one row is visible at each step, whichever runs reported it.
 CREATE UNIQUE INDEX metrics_visible ON metrics (trial_id, grp, steps_completed) WHERE NOT archived;
 
+-- Runs of visible rows of `metrics`, packed as master/db/metric_chunk.h says. Written by bulk and deleted with any of the
+-- rows; not for group "validation".
+CREATE TABLE metric_chunks (
+    trial_id    bigint NOT NULL,
+    grp         text NOT NULL,
+    first_steps bigint NOT NULL,
+    last_steps  bigint NOT NULL,
+    extremes    bytea NOT NULL,
+    points      bytea NOT NULL,
+    PRIMARY KEY (trial_id, grp, first_steps)
+);
+ALTER TABLE metric_chunks ALTER COLUMN extremes SET STORAGE EXTERNAL, ALTER COLUMN points SET STORAGE EXTERNAL;
+
 -- core; state, resources and deleting after the first row: queries_gc.
 CREATE TABLE checkpoints (
     uuid            text PRIMARY KEY,
@@ -337,14 +352,6 @@ CREATE TABLE task_logs (
     log           bytea NOT NULL
 );
 CREATE INDEX task_logs_task ON task_logs (task_id, id);
--- What regular expressions look at: the line as UTF-8, or with its odd bytes escaped when it is none.
-CREATE FUNCTION log_text(log bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-    RETURN convert_from(log, 'UTF8');
-EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
-    RETURN encode(log, 'escape');
-END
-$$;
 
 -- bulk. Of what an agent has of an allocation: the first line that is not in task_logs yet.
 CREATE TABLE log_positions (
@@ -431,3 +438,28 @@ CREATE TABLE model_versions (
     UNIQUE (model_id, version)
 );
 CREATE INDEX model_versions_checkpoint ON model_versions (checkpoint_uuid);
+
+-- What tables of experiments show and sort by. Written by the triggers of trials and checkpoints, in the transaction of
+-- the change.
+CREATE TABLE experiment_summaries (
+    experiment_id    bigint PRIMARY KEY REFERENCES experiments ON DELETE CASCADE,
+    trials           bigint NOT NULL DEFAULT 0,
+    checkpoints      bigint NOT NULL DEFAULT 0,  -- completed ones
+    checkpoint_bytes bigint NOT NULL DEFAULT 0,
+    trial_id         bigint,            -- the best trial, the first while none has a metric
+    metric           double precision,  -- its best searcher metric
+    validated        double precision,  -- that of `validation`: another once the best one was rolled back
+    hparams          jsonb,
+    validation       jsonb,             -- its metrics at its best
+    training         jsonb              -- as last reported up to then
+);
+CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON trials DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION summarize_trial();
+CREATE CONSTRAINT TRIGGER summarize_changed AFTER UPDATE ON trials DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (OLD.last_validation <> NEW.last_validation OR OLD.best_metric IS DISTINCT FROM NEW.best_metric
+                       OR OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run)
+    EXECUTE FUNCTION summarize_trial();
+CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON checkpoints DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.state = 'COMPLETED') EXECUTE FUNCTION summarize_checkpoint();
+CREATE CONSTRAINT TRIGGER summarize_changed AFTER UPDATE ON checkpoints DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (OLD.state <> NEW.state OR OLD.size <> NEW.size) EXECUTE FUNCTION summarize_checkpoint();

@@ -24,6 +24,16 @@ export function copies(table, values, from) {
   return `INSERT INTO ${table} (${columns}) SELECT ${parts} FROM ${table} r, ${from} WHERE r.id = 1;`;
 }
 
+// Puts many rows there at once: what the triggers keep of each trial is made for all of them afterwards.
+export const putMany = (rows) =>
+  sql(
+    `SET session_replication_role = replica; ${rows} RESET session_replication_role;
+     INSERT INTO experiment_summaries AS s (experiment_id, trials)
+     SELECT experiment_id, count(*) FROM trials GROUP BY experiment_id
+     ON CONFLICT (experiment_id) DO UPDATE SET trials = EXCLUDED.trials;
+     SELECT count(summarize_best(experiment_id)) FROM experiment_summaries`,
+  );
+
 export const longTrial = () =>
   copies(
     'trials',

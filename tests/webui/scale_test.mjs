@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } from './driver.mjs';
-import { copies, kLongTrial, longTrial, sql } from './rows.mjs';
+import { copies, kLongTrial, longTrial, putMany, sql } from './rows.mjs';
 
 const kMany = 100_000;
 const kFirst = 1001; // ids of what is made up; real ones come before
@@ -140,7 +140,7 @@ const filling = [
         });
         await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
       }
-      sql(experiments() + search() + longTrial());
+      putMany(experiments() + search() + longTrial());
       sql('ANALYZE');
       assert.equal(sql('SELECT count(*) FROM experiments'), String(kMany + 4));
     },
@@ -163,6 +163,15 @@ const listing = [
       figure('list_100k_by_hyperparameter', both.ms, 'ms');
       assert.ok(both.json().experiments.every((one) => one.bestTrial.hparams.width === 3));
       assert.ok(both.json().experiments[0].bestTrial.hparams.learning_rate < 0.0011);
+      // One row: what follows the sorting is the same for all.
+      for (const column of ['name', 'user', 'duration', 'numTrials', 'searcherMetricsVal', 'checkpointCount',
+        'checkpointSize', 'hp.learning_rate', 'metadata.rows', 'validation.accuracy', 'training.loss']) {
+        const one = await timed(ask({ sort: `${column}=desc`, limit: 1 }));
+        figure(`list_100k_sorted_by_${column}`, one.ms, 'ms');
+      }
+      const trained = await timed(ask({ sort: 'training.loss=desc', limit: 1 }));
+      assert.equal(trained.json().experiments[0].experiment.id, kSearch);
+      assert.equal(trained.json().experiments[0].bestTraining.loss > 0, true);
       const failed = await timed(ask({ filter: filterOf('state', '=', 'STATE_ERROR') }));
       assert.equal(failed.json().pagination.total, kMany / 5);
       const late = await timed(ask({ filter: filterOf('startTime', '>', new Date(Date.now() - 3600_000).toISOString()) }));

@@ -136,6 +136,7 @@ const kOpen: Record<string, { of: (one: FoundExperiment) => JsonValue | undefine
   'metadata.': { of: ({ bestTrial }) => bestTrial?.metadata, levels: true },
   // The name of a metric may hold dots.
   'validation.': { of: ({ bestTrial }) => bestTrial?.bestValidation?.metrics?.avgMetrics, levels: false },
+  'training.': { of: ({ bestTraining }) => bestTraining, levels: false },
 };
 const openPrefix = (key: string): string | undefined =>
   Object.keys(kOpen).find((prefix) => key.startsWith(prefix) && key.length > prefix.length);
@@ -149,13 +150,16 @@ export function openValue(key: string, one: FoundExperiment): JsonValue | undefi
   return source && at(source.of(one), source.levels ? name.split('.') : [name]);
 }
 
-// The column of this key: one of ours, "hp.NAME", "metadata.NAME" or "validation.NAME".
+// The column of this key: one of ours, "hp.NAME", "metadata.NAME", "validation.NAME" or "training.NAME".
 export function column(key: string): Column | undefined {
   const fixed = kFixed.find((one) => one.key === key);
   if (fixed) return fixed;
   const prefix = openPrefix(key);
   if (!prefix) return undefined;
-  return { key, title: key.slice(prefix.length), width: 150, number: true, cell: (one) => text(openValue(key, one)) };
+  const name = key.slice(prefix.length);
+  // A loss there is of both kinds.
+  const title = kOpen[prefix]?.levels ? name : `${name} (${prefix.slice(0, -1)})`;
+  return { key, title, width: title === name ? 150 : 180, number: true, cell: (one) => text(openValue(key, one)) };
 }
 
 function names(value: JsonValue | undefined | null, prefix: string, out: Set<string>): void {

@@ -138,6 +138,7 @@ export interface MasterInfo {
 export interface FoundExperiment {
   experiment: Experiment;
   bestTrial?: Maybe<Trial>; // id, hyperparameters, best validation and searcher metric only
+  bestTraining?: Maybe<JsonObject>; // metrics as last reported up to its best validation
 }
 
 export interface Checkpoint {

@@ -8,7 +8,7 @@
 
 #include "base/queue.h"
 #include "base/random.h"
-#include "master/db/metric_column.h"
+#include "master/db/metric_chunk.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -162,6 +162,107 @@ TEST_CASE("a reduced series has the smallest and the largest point of every stre
     fill(reduced, found);
     REQUIRE(found == wanted);
   }
+}
+
+TEST_CASE("a column comes back from its points, and from its extremes with every extreme and the same summary") {
+  Random random{11};
+  db::Columns columns, points, extremes;
+  std::int64_t steps = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    steps += 1 + static_cast<std::int64_t>(random.below(3));
+    const double value = random.below(50) == 0 ? std::nan("") : static_cast<double>(random.below(1'000'000));
+    columns["often"].append({steps, value, WallTime{i}});
+    if (i % 100 == 0) columns["rare"].append({steps, value, WallTime{i}});
+    if (i == 7) columns["once"].append({steps, 3, WallTime{i}});
+    if (i > 10'000) columns["never a number"].append({steps, std::nan(""), WallTime{i}});
+  }
+  REQUIRE(db::unpack_points(db::pack_points(columns), points));
+  REQUIRE(db::unpack_extremes(db::pack_extremes(columns), extremes));
+  for (const auto& [name, column] : columns) {
+    INFO(name);
+    for (const db::MetricColumn& other : {points[name], extremes[name]}) {
+      CHECK(other.summary().count == column.summary().count);
+      CHECK((other.summary().min == column.summary().min && other.summary().max == column.summary().max));
+      CHECK((other.summary().sum == column.summary().sum && other.has_finite() == column.has_finite()));
+    }
+    CHECK(points[name].size() == column.size());
+  }
+  CHECK(extremes["rare"].reduced(0, INT64_MAX, 1000).size() == 200);
+  CHECK(extremes["once"].reduced(0, INT64_MAX, 1000).size() == 1);
+  CHECK(extremes["never a number"].reduced(0, INT64_MAX, 50).empty());
+  // Whatever the buckets: their lowest and highest are those of the points between the same two.
+  const auto all = columns["often"].reduced(0, INT64_MAX, 100'000);
+  const auto blocks = columns["often"].extremes(db::kExtremesOf);
+  REQUIRE(extremes["often"].size() == blocks.size());
+  const auto reduced = extremes["often"].reduced(0, INT64_MAX, 40);
+  CHECK(reduced.size() == 40);
+  const auto peak = [](const auto& from, bool high) {
+    double found = high ? -1 : 1e9;
+    for (const auto& p : from)
+      if (!std::isnan(p.value)) found = high ? std::max(found, p.value) : std::min(found, p.value);
+    return found;
+  };
+  CHECK((peak(reduced, true) == peak(all, true) && peak(reduced, false) == peak(all, false)));
+  for (const db::SeriesPoint& point : reduced) {
+    const auto same = [&](const auto& other) {
+      return other.steps_completed == point.steps_completed && other.value == point.value;
+    };
+    CHECK(std::any_of(all.begin(), all.end(), same));
+  }
+  std::string torn = db::pack_points(columns);
+  torn.resize(torn.size() - 1);
+  db::Columns none;
+  CHECK(db::unpack_points(torn, none).error().code == Code::kDataLoss);
+}
+
+TEST_CASE("long series are packed as they come, and packed rows follow roll-backs and late rows") {
+  World world;
+  const auto reported = [](RunNumber run, std::int64_t first, std::int64_t last, db::BulkWriter& bulk) {
+    Queue<Status> answers(1);
+    db::MetricBatch batch{TrialId(1), run, {}, [&](Status status) { answers.push(std::move(status)); }};
+    for (std::int64_t steps = first; steps <= last; ++steps) {
+      const double loss = steps == 20'000 ? 77 : steps == 30'001 ? -5 : static_cast<double>(steps % 10);
+      batch.rows.push_back({"training", steps, R"({"loss":)" + std::to_string(loss) + "}", WallTime{steps}});
+    }
+    bulk.push(std::move(batch));
+    REQUIRE(answers.pop()->has_value());
+  };
+  const auto packed = [&] { return world.database.number("SELECT count(*) FROM metric_chunks"); };
+  // A master that has just started: its own memory is empty.
+  const auto seen = [&](db::BulkWriter& bulk, int most) {
+    db::MetricCache fresh(world.pool, bulk);
+    const auto series = fresh.series({.trials = {TrialId(1)}, .max_datapoints = most});
+    if (!series) FAIL(series.error().message);
+    REQUIRE(series->size() == 1);
+    double low = 1e9, high = -1e9;
+    for (const db::SeriesPoint& point : series->front().points) {
+      low = std::min(low, point.value);
+      high = std::max(high, point.value);
+    }
+    REQUIRE(series->front().points.size() <= static_cast<std::size_t>(most));
+    const auto summaries = fresh.summaries(TrialId(1));
+    REQUIRE((summaries && summaries->front().min == low && summaries->front().max == high));
+    return std::pair(summaries->front().count, std::pair(low, high));
+  };
+  using Seen = std::pair<std::int64_t, std::pair<double, double>>;
+  for (std::int64_t first = 2; first < 40'000; first += 8'000) reported(1, first, first + 7'999, world.bulk);
+  world.bulk.stop();  // packs what it was asked for
+  CHECK(packed() == 2);
+  db::BulkWriter second({.connect = world.database.connect()});
+  CHECK(seen(second, 200) == Seen{40'000, {-5, 77}});
+  CHECK(seen(second, 2'000) == Seen{40'000, {-5, 77}});
+  reported(1, 1, 1, second);
+  CHECK(packed() == 0);
+  CHECK(seen(second, 200) == Seen{40'001, {-5, 77}});
+  second.stop();  // the reader asked for what was not packed
+  CHECK(packed() == 2);
+  db::BulkWriter third({.connect = world.database.connect()});
+  CHECK(seen(third, 200) == Seen{40'001, {-5, 77}});
+  world.store.write({core::PutTrial{plain_trial(1, 1, 2)}, core::ArchiveMetrics{TrialId(1), 25'000}});
+  CHECK(packed() == 1);
+  CHECK(seen(third, 200) == Seen{25'000, {0, 77}});
+  reported(2, 25'001, 25'010, third);
+  CHECK(seen(third, 200) == Seen{25'010, {0, 77}});
 }
 
 }  // namespace det::test

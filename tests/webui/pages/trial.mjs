@@ -96,6 +96,11 @@ export const trial = [
       await open('trials/1?tab=profiler');
       await page.waitForSelector('figure[data-panel="memory_free"] canvas');
       await page.waitForSelector('figure[data-panel="batches per second"] canvas');
+      await page.waitForSelector('figure[data-panel="phases"] rect');
+      const phases = await page.getAttribute('figure[data-panel="phases"]', 'aria-label');
+      assert.match(phases, /: data 10%, forward 30%, backward 60%$/);
+      assert.equal(await page.$('figure[data-panel="backward"]'), null);
+      assert.equal(await page.$('select'), null); // the machine is measured by the clock
       const spent = await page.getAttribute('figure[data-panel="spent"]', 'aria-label');
       assert.match(spent, /^waiting for slots: \d+s; from a slot to the first report: \d+s; training.*: (\d+m )?\d+s$/);
       assert.ok((await page.$$('figure[data-panel="spent"] rect')).length >= 2);

@@ -36,6 +36,19 @@ export const pointed = signal<number | undefined>(undefined);
 const onAxis = (axis: Axis, value: number): string =>
   axis === 'time' ? duration(value) : metric(Number(value.toPrecision(8)));
 
+const along = (places: ArrayLike<number> | undefined, min: number, max: number): uPlot.Range.MinMax => {
+  const only = places?.length === 1 ? places[0] : undefined;
+  return only === undefined ? [min, max] : [Math.min(0, only), Math.max(0, only) || 1];
+};
+
+// The values of the y axis, with some room.
+function around(min: number | null, max: number | null): uPlot.Range.MinMax {
+  if (min === null || max === null) return [0, 1];
+  if (min !== max) return uPlot.rangeNum(min, max, 0.1, true);
+  const room = Math.abs(min) / 10 || 1;
+  return [min - room, max + room];
+}
+
 function options({ panel, look, zoom, text }: Props, width: number): uPlot.Options {
   const said = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : metric(value));
   const axis = { stroke: themeColor('--text-dim'), font: '12px system-ui, sans-serif' };
@@ -57,7 +70,11 @@ function options({ panel, look, zoom, text }: Props, width: number): uPlot.Optio
     },
     focus: { alpha: 0.25 },
     legend: { show: panel.series.length <= kLegend },
-    scales: { x: { time: false }, y: look.log ? { distr: 3 } : {} },
+    // One point alone lies at the end of its way and in the middle of its chart.
+    scales: {
+      x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max) },
+      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => around(min, max) },
+    },
     axes: [
       {
         ...axis,
@@ -69,7 +86,14 @@ function options({ panel, look, zoom, text }: Props, width: number): uPlot.Optio
         size: 34,
         values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
       },
-      { ...axis, grid, ticks: grid, size: 62, values: (_, ticks) => ticks.map(said) },
+      // As wide as its longest word.
+      {
+        ...axis,
+        grid,
+        ticks: grid,
+        size: (_: uPlot, words: string[] | null) => Math.max(62, 20 + 7 * Math.max(0, ...(words ?? []).map((one) => one.length))),
+        values: (_, ticks) => ticks.map(said),
+      },
     ],
     series: [
       { label: look.axis, value: (_: uPlot, v: number | null) => (v == null ? '–' : onAxis(look.axis, v)) },

@@ -16,16 +16,19 @@ const kLeastPoints = 120;
 // Without a choice in the address this many charts are shown.
 const kDefaultPanels = 6;
 
+// Counters that libraries report beside what they measure: an axis, and no curve that anybody looks for.
+const kCounters: readonly string[] = ['batches', 'epochs', 'epoch'];
+
 const kAxes: readonly Axis[] = ['batches', 'time', 'epochs'];
 
-function readZoom(text: string | undefined): [number, number] | undefined {
+export function readRange(text: string | undefined): [number, number] | undefined {
   const found = text?.match(/^(\d+)-(\d+)$/);
   if (!found) return undefined;
   const [from, to] = [Number(found[1]), Number(found[2])];
   return to > from ? [from, to] : undefined;
 }
 
-export function readLook(query: Record<string, string | undefined>): Look {
+function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth ?? 0);
   return {
     axis: kAxes.find((one) => one === query.x) ?? 'batches',
@@ -34,21 +37,23 @@ export function readLook(query: Record<string, string | undefined>): Look {
   };
 }
 
-function Controls({ look, zoomed }: { look: Look; zoomed: boolean }) {
+function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: readonly Axis[] }) {
   const { setQuery } = useQuery();
   return (
     <div class="controls" role="group" aria-label="How charts are drawn">
-      <label class="check">
-        Axis{' '}
-        <select
-          value={look.axis}
-          onChange={(e) => setQuery({ x: e.currentTarget.value === 'batches' ? '' : e.currentTarget.value })}
-        >
-          {kAxes.map((axis) => (
-            <option key={axis}>{axis}</option>
-          ))}
-        </select>
-      </label>
+      {axes.length > 1 && (
+        <label class="check">
+          Axis{' '}
+          <select
+            value={look.axis}
+            onChange={(e) => setQuery({ x: e.currentTarget.value === 'batches' ? '' : e.currentTarget.value })}
+          >
+            {axes.map((axis) => (
+              <option key={axis}>{axis}</option>
+            ))}
+          </select>
+        </label>
+      )}
       <label class="check">
         <input
           type="checkbox"
@@ -115,8 +120,9 @@ interface Props {
 
 export function Metrics({ trials, ended, names, system = false }: Props) {
   const { query, setQuery } = useQuery();
-  const look = readLook(query);
-  const zoom = readZoom(query.zoom);
+  // The machine is measured by the clock, whatever the batch.
+  const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
+  const zoom = readRange(query.zoom);
   const ids = trials.map((trial) => trial.id);
   const points = Math.max(kLeastPoints, Math.floor(kPoints / Math.max(1, Math.sqrt(ids.length))));
   const live = useLive(
@@ -134,7 +140,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   // Anew only with its data: a panel that is another one is drawn again.
   const starts = trials.map((trial) => [trial.id, trial.startTime, names?.get(trial.id)].join()).join('\n');
   const panels = useMemo(() => {
-    const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system);
+    const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system && group !== 'timing');
     const sources = trials.map((trial) => ({
       trial: trial.id,
       name: names?.get(trial.id),
@@ -144,9 +150,10 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
     return toPanels(sources, look.axis);
   }, [data, starts, look.axis, system]);
   const wanted = query.charts?.split(',').filter((name) => name !== '');
+  const telling = panels.filter((panel) => !kCounters.includes(panel.name));
   const shown = wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
-    : panels.slice(0, system ? panels.length : kDefaultPanels);
+    : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : kDefaultPanels);
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
@@ -162,7 +169,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
         <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
         {panels.length > 0 && <Chips panels={panels} shown={shown} />}
       </div>
-      <Controls look={look} zoomed={zoom !== undefined} />
+      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : kAxes} />
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} They appear here as they come.`}</p>

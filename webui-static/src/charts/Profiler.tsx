@@ -6,13 +6,18 @@ import { useWidth } from '../components/width';
 import { duration, isEnded, metric, percent } from '../format';
 import { useLive } from '../live';
 import type { Allocation, Trial } from '../wire';
-import { MetricChart } from './MetricChart';
-import { Metrics, readLook } from './Metrics';
+import { MetricChart, type Look } from './MetricChart';
+import { Metrics, readRange } from './Metrics';
+import { PhaseChart } from './PhaseChart';
+import { phasesOf } from './phases';
 import { reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
-import { stepsBetween, type Panel } from './series';
+import type { Panel } from './series';
 
 const kPoints = 1200;
 const kStretches = 200;
+// So many reports of timings are joined exactly; of more the least and the largest of each stretch.
+const kTimings = 4000;
+const kBars = 100;
 const kHeight = 28;
 
 const kParts: [keyof Spent, string][] = [
@@ -53,10 +58,9 @@ function SpentBar({ spent }: { spent: Spent }) {
   );
 }
 
-function toPanel(trial: Trial, reports: readonly Report[], axis: 'batches' | 'time'): Panel {
+function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   const all = speeds(reports, kStretches);
-  const start = Date.parse(trial.startTime ?? '') || 0;
-  const places = all.map((one) => (axis === 'time' ? (one.ms - start) / 1000 : one.batches));
+  const places = all.map((one) => one.batches);
   // A trial that ran again went back in batches: in their order then.
   const order = all.map((_, at) => at).sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0));
   return {
@@ -75,21 +79,12 @@ function toPanel(trial: Trial, reports: readonly Report[], axis: 'batches' | 'ti
   };
 }
 
-function Speed({ trial, reports }: { trial: Trial; reports: readonly Report[] }) {
-  const { query, setQuery } = useQuery();
-  const look = readLook(query);
-  const axis = look.axis === 'time' ? 'time' : 'batches';
-  const panel = toPanel(trial, reports, axis);
+const kLook: Look = { axis: 'batches', log: false, smoothing: 0 };
+
+function Speed({ trial, reports, zoom }: { trial: Trial; reports: readonly Report[]; zoom: (from: number, to: number) => void }) {
+  const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
-  const closer = (from: number, to: number): void => {
-    const steps = axis === 'time' ? stepsBetween(panel, from, to) : ([from, to] as const);
-    if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
-  };
-  return (
-    <div class="charts">
-      <MetricChart panel={panel} look={{ ...look, axis }} zoom={closer} />
-    </div>
-  );
+  return <MetricChart panel={panel} look={kLook} zoom={zoom} />;
 }
 
 const useAttempts = (id: number) =>
@@ -99,12 +94,14 @@ const useAttempts = (id: number) =>
     (change) => change === 'everything' || (change.kind === 'trial' && change.trialId === id),
   );
 
+type Range = readonly [number, number] | undefined;
+
 // The longest series that tells when batches were reported.
-const useReports = (id: number) =>
+const useReports = (id: number, range: Range) =>
   useLive(
-    `reports ${id}`,
+    `reports ${id} ${range?.join() ?? ''}`,
     async (signal): Promise<Report[]> => {
-      const all = await api.columns([id], { points: kPoints, group: 'training' }, signal);
+      const all = await api.columns([id], { points: kPoints, group: 'training', from: range?.[0], to: range?.[1] }, signal);
       const [longest] = all.sort((a, b) => b.batches.length - a.batches.length);
       return longest ? reportsOf(longest) : [];
     },
@@ -112,28 +109,53 @@ const useReports = (id: number) =>
     1000,
   );
 
+const useTimings = (id: number, range: Range) =>
+  useLive(
+    `timings ${id} ${range?.join() ?? ''}`,
+    (signal) => api.columns([id], { points: kTimings, group: 'timing', from: range?.[0], to: range?.[1] }, signal),
+    (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id),
+    1000,
+  );
+
 export function Profiler({ trial }: { trial: Trial }) {
   const ended = isEnded(trial.state);
   const attempts = useAttempts(trial.id);
-  const reports = useReports(trial.id);
+  const { query, setQuery } = useQuery();
+  const range = readRange(query.batches);
+  const everything = useReports(trial.id, undefined);
+  const reports = useReports(trial.id, range);
+  const timings = useTimings(trial.id, range);
+  const phases = timings.data && phasesOf(timings.data, kBars);
+  const closer = (from: number, to: number): void =>
+    setQuery({ batches: `${Math.max(0, Math.floor(from))}-${Math.ceil(to)}` });
   const now = useNow(!ended);
   const begin = Date.parse(trial.startTime ?? '');
-  const spent = attempts.data && reports.data && spentOf(begin, attempts.data, reports.data, now);
-  const last = reports.data && speeds(reports.data, kStretches).pop();
+  const spent = attempts.data && everything.data && spentOf(begin, attempts.data, everything.data, now);
+  const last = everything.data && speeds(everything.data, kStretches).pop();
   return (
     <>
       <section aria-labelledby="time-title">
         <div class="section-head">
           <h2 id="time-title">Time</h2>
-          {last && <span class="quiet">{metric(last.perSecond)} batches per second lately</span>}
+          {last && <span class="quiet">{metric(Number(last.perSecond.toPrecision(3)))} batches per second lately</span>}
+          {range && (
+            <button type="button" onClick={() => setQuery({ batches: '' })}>
+              Whole range
+            </button>
+          )}
         </div>
         {spent && <SpentBar spent={spent} />}
-        {reports.data && <Speed trial={trial} reports={reports.data} />}
-        <p class="quiet">
-          With <code>profiling: {'{enabled: true}'}</code> in its configuration a trial reports what a batch spends on data, forward,
-          backward and optimizer, below under timing. One that calls <code>context.set_profiler</code> writes a trace of every
-          operator beside its TensorBoard files.
-        </p>
+        <div class="charts">
+          {phases && phases.bars.length > 0 && <PhaseChart phases={phases} />}
+          {reports.data && <Speed trial={trial} reports={reports.data} zoom={closer} />}
+        </div>
+        {phases?.bars.length === 0 && (
+          <p class="quiet">
+            What a batch spends on data, forward, backward and optimizer is measured with <code>profiling: {'{enabled: true}'}</code>{' '}
+            in the configuration. A trial that calls <code>context.set_profiler</code> writes a trace of every operator beside its
+            TensorBoard files.
+          </p>
+        )}
       </section>
       <Metrics trials={[trial]} ended={ended} system />
     </>

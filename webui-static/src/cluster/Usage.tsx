@@ -144,7 +144,7 @@ function Holders({ account, by }: { account: Account; by: By }) {
   const seconds = account.cells.reduce((sum, cell) => sum + cell.total, 0);
   return (
     <>
-      <Table label="Who held slots" heads={[by, '#Slot-hours', '#Slots on average', '#Share']}>
+      <Table label="Who held slots" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share']}>
         {all.slice(0, kMostRows).map(([key, own], at) => (
           <tr key={key}>
             <th scope="row">

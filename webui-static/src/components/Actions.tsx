@@ -64,7 +64,6 @@ function Running({ experiment }: { experiment: Experiment }) {
 
 function Ended({ experiment, reload }: Props) {
   const { id, archived } = experiment;
-  const { route } = useLocation();
   const { busy, error, run } = useWork();
   const then = async (work: () => Promise<unknown>): Promise<void> => {
     if (await run(work)) reload();
@@ -82,18 +81,24 @@ function Ended({ experiment, reload }: Props) {
       <button type="button" disabled={busy} onClick={() => void then(() => changes.archive(id, !archived))}>
         {archived ? 'Unarchive' : 'Archive'}
       </button>
-      <Confirm
-        label="Delete…"
-        title={`Delete experiment ${id}?`}
-        yes="Delete"
-        no="Keep it"
-        work={() => changes.remove(id)}
-        done={() => route(paths.experiments)}
-      >
-        Its metrics, logs and the files of its checkpoints go too. This cannot be undone.
-      </Confirm>
       <ErrorNote error={error} />
     </>
+  );
+}
+
+function Remove({ id }: { id: number }) {
+  const { route } = useLocation();
+  return (
+    <Confirm
+      label="Delete…"
+      title={`Delete experiment ${id}?`}
+      yes="Delete"
+      no="Keep it"
+      work={() => changes.remove(id)}
+      done={() => route(paths.experiments)}
+    >
+      Its metrics, logs and the files of its checkpoints go too. This cannot be undone.
+    </Confirm>
   );
 }
 
@@ -116,6 +121,7 @@ export function Actions({ experiment, reload }: Props) {
       <FormDialog label="Move…" title={`Move experiment ${experiment.id}`} submit="Move" work={move}>
         {() => <ProjectChoice current={experiment.projectId} />}
       </FormDialog>
+      {isEnded(experiment.state) && <Remove id={experiment.id} />}
     </div>
   );
 }

@@ -1,0 +1,96 @@
+-- Owns the functions of the schema, as schema.sql owns its tables: a readable view of what the migrations make.
+SET check_function_bodies = off;
+
+-- What regular expressions look at: the line as UTF-8, or with its odd bytes escaped when it is none.
+CREATE FUNCTION log_text(log bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN convert_from(log, 'UTF8');
+EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
+    RETURN encode(log, 'escape');
+END
+$$;
+
+-- What searches compare, out of what was reported or configured; NULL where jsonb cannot hold it (a NUL, a number
+-- beyond what numeric holds): such an experiment is shown all the same and only not found by it.
+CREATE FUNCTION searchable(value json) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN value::jsonb;
+EXCEPTION WHEN data_exception OR program_limit_exceeded OR statement_too_complex THEN
+    RETURN NULL;
+END
+$$;
+
+-- Writes what experiment_summaries holds of an experiment's best trial anew. The ordered writer is the only one that
+-- changes trials, so nothing comes between reading and writing.
+CREATE FUNCTION summarize_best(experiment bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO experiment_summaries AS s (experiment_id, trial_id, metric, validated, hparams, validation, training)
+    SELECT e.id, t.id, t.best_metric, v.searcher_metric, searchable(t.hparams), searchable(v.metrics), searchable(r.metrics)
+      FROM experiments e
+     CROSS JOIN LATERAL (
+           (SELECT * FROM trials WHERE experiment_id = e.id AND best_metric IS NOT NULL AND e.smaller_is_better
+             ORDER BY best_metric, id LIMIT 1)
+           UNION ALL
+           (SELECT * FROM trials WHERE experiment_id = e.id AND best_metric IS NOT NULL AND NOT e.smaller_is_better
+             ORDER BY best_metric DESC, id LIMIT 1)
+           UNION ALL
+           (SELECT * FROM trials WHERE experiment_id = e.id ORDER BY id LIMIT 1)
+           LIMIT 1) t
+      LEFT JOIN LATERAL (
+           SELECT m.metrics, m.searcher_metric, m.steps_completed FROM metrics m
+            WHERE m.trial_id = t.id AND m.grp = 'validation' AND NOT m.archived AND m.searcher_metric <> 'NaN'
+            ORDER BY CASE WHEN e.smaller_is_better THEN m.searcher_metric ELSE -m.searcher_metric END,
+                     m.steps_completed LIMIT 1) v ON true
+      LEFT JOIN LATERAL (
+           SELECT m.metrics FROM metrics m WHERE m.trial_id = t.id AND m.grp = 'training' AND NOT m.archived
+              AND m.steps_completed <= coalesce(v.steps_completed, 9223372036854775807)
+            ORDER BY m.steps_completed DESC LIMIT 1) r ON true
+     WHERE e.id = experiment
+    ON CONFLICT (experiment_id) DO UPDATE SET trial_id = EXCLUDED.trial_id, metric = EXCLUDED.metric,
+        validated = EXCLUDED.validated, hparams = EXCLUDED.hparams, validation = EXCLUDED.validation,
+        training = EXCLUDED.training;
+END
+$$;
+
+-- After a trial was written, at the end of the transaction, when its validations are there too. A trial that is not the
+-- best costs one look.
+CREATE FUNCTION summarize_trial() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    was experiment_summaries;
+    ends boolean := TG_OP = 'INSERT';
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO experiment_summaries AS s (experiment_id, trials) VALUES (NEW.experiment_id, 1)
+            ON CONFLICT (experiment_id) DO UPDATE SET trials = s.trials + 1;
+    ELSE
+        ends := OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run;
+    END IF;
+    SELECT * INTO was FROM experiment_summaries WHERE experiment_id = NEW.experiment_id;
+    IF was.trial_id IS NULL
+       OR was.trial_id = NEW.id AND (ends OR was.metric IS DISTINCT FROM NEW.best_metric
+                                     OR was.validated IS DISTINCT FROM NEW.best_metric)
+       OR was.trial_id <> NEW.id AND NEW.best_metric IS NOT NULL
+          AND (was.metric IS NULL OR CASE WHEN (SELECT smaller_is_better FROM experiments WHERE id = NEW.experiment_id)
+                                          THEN (NEW.best_metric, NEW.id) < (was.metric, was.trial_id)
+                                          ELSE (-NEW.best_metric, NEW.id) < (-was.metric, was.trial_id) END) THEN
+        PERFORM summarize_best(NEW.experiment_id);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Only what counts as a checkpoint of the experiment: the completed ones.
+CREATE FUNCTION summarize_checkpoint() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    more bigint := (NEW.state = 'COMPLETED')::int;
+    bytes bigint := CASE WHEN NEW.state = 'COMPLETED' THEN NEW.size ELSE 0 END;
+BEGIN
+    IF TG_OP = 'UPDATE' AND OLD.state = 'COMPLETED' THEN
+        more := more - 1;
+        bytes := bytes - OLD.size;
+    END IF;
+    UPDATE experiment_summaries SET checkpoints = checkpoints + more, checkpoint_bytes = checkpoint_bytes + bytes
+     WHERE experiment_id = (SELECT experiment_id FROM trials WHERE id = NEW.trial_id);
+    RETURN NULL;
+END
+$$;

@@ -1,0 +1,93 @@
+// Owns drawing what a batch's time was spent on: a bar a stretch of batches, its phases on top of each other, their shares.
+import { ticks } from '../cluster/UsageChart';
+import { useWidth } from '../components/width';
+import { metric } from '../format';
+import type { Phases } from './phases';
+
+const kHeight = 262;
+const kLeft = 62;
+const kRight = 8;
+const kTop = 10;
+const kBottom = 34;
+
+const color = (name: string, at: number): string => (name === 'other' || at >= 8 ? 'others' : String(at + 1));
+const digits = (value: number): string => metric(Number(value.toPrecision(3)));
+const span = (seconds: number): string => (seconds < 1 ? `${digits(seconds * 1000)} ms` : `${digits(seconds)} s`);
+const share = (value: number): string => (value > 0 && value < 0.001 ? '<0.1%' : `${Number((value * 100).toFixed(1))}%`);
+
+export function PhaseChart({ phases }: { phases: Phases }) {
+  const [host, width] = useWidth<HTMLDivElement>();
+  const { names, bars, shares, perBatch } = phases;
+  const [first, last] = [bars[0]?.from ?? 0, bars[bars.length - 1]?.to ?? 1];
+  const sum = (seconds: Map<string, number>): number => [...seconds.values()].reduce((all, one) => all + one, 0);
+  const most = Math.max(1e-9, ...bars.map((bar) => sum(bar.seconds)));
+  const x = (batches: number): number => kLeft + ((batches - first) / Math.max(1, last - first)) * (width - kLeft - kRight);
+  const y = (seconds: number): number => kHeight - kBottom - (seconds / most) * (kHeight - kTop - kBottom);
+  // About eight on a wide chart, four on a narrow one; none that would be cut at the edge.
+  const step = Math.max(1, ticks((last - first) / (width > 400 ? 2 : 1))[1] ?? 1);
+  const marks = Array.from({ length: Math.floor(last / step) + 1 }, (_, at) => at * step).filter(
+    (mark) => mark >= first && x(mark) <= width - kRight - 16,
+  );
+  const said = names.map((name) => `${name} ${share(shares.get(name) ?? 0)}`).join(', ');
+  return (
+    <figure class="chart" data-panel="phases" aria-label={`What a batch's time was spent on: ${said}`}>
+      <figcaption>
+        time of a batch <span class="quiet">{span(perBatch)} on average</span>
+      </figcaption>
+      <div ref={host}>
+        <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
+          {ticks(most).map((tick) => (
+            <g key={tick}>
+              <line class="rung" x1={kLeft} x2={width - kRight} y1={y(tick)} y2={y(tick)} />
+              <text x={kLeft - 6} y={y(tick) + 4} text-anchor="end">
+                {most < 1 ? `${metric(Number((tick * 1000).toPrecision(6)))} ms` : `${metric(tick)} s`}
+              </text>
+            </g>
+          ))}
+          {bars.map((bar) => {
+            let below = 0;
+            const told = names.map((name) => `${name} ${span(bar.seconds.get(name) ?? 0)}`).join('\n');
+            return (
+              <g key={bar.to}>
+                <title>{`batches ${bar.from + 1} to ${bar.to}: ${span(sum(bar.seconds))} each\n${told}`}</title>
+                {names.map((name, at) => {
+                  const own = bar.seconds.get(name) ?? 0;
+                  below += own;
+                  return (
+                    own > 0 && (
+                      <rect
+                        key={name}
+                        class={`stack-${color(name, at)}`}
+                        x={x(bar.from)}
+                        y={y(below)}
+                        width={Math.max(0.5, x(bar.to) - x(bar.from) - (bars.length < width / 6 ? 1 : 0))}
+                        height={y(below - own) - y(below)}
+                      />
+                    )
+                  );
+                })}
+              </g>
+            );
+          })}
+          <line class="axis" x1={kLeft} x2={width - kRight} y1={y(0)} y2={y(0)} />
+          {marks.map((mark) => (
+            <text key={mark} x={x(mark)} y={kHeight - kBottom + 15} text-anchor="middle">
+              {mark.toLocaleString()}
+            </text>
+          ))}
+          <text x={(kLeft + width) / 2} y={kHeight - 4} text-anchor="middle">
+            batches
+          </text>
+        </svg>
+      </div>
+      <ul class="plain-list legend">
+        {names.map((name, at) => (
+          <li key={name}>
+            <span class={`swatch swatch-${color(name, at)}`} aria-hidden="true" />
+            {name} <span class="quiet">{share(shares.get(name) ?? 0)}</span>
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}

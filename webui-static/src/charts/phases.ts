@@ -1,0 +1,64 @@
+// Owns what a batch's time was spent on: the group "timing" as the library reports it, joined to a few bars. Pure.
+import type { MetricSeries } from '../wire';
+
+// In the order in which a batch goes through them; what the library reports and is not here comes after these.
+const kOrder = ['data', 'forward', 'backward', 'exchange', 'optimizer', 'validation', 'checkpoint', 'report', 'other'];
+
+// The mean over batches in (from, to].
+export interface Bar {
+  from: number;
+  to: number;
+  seconds: Map<string, number>; // a batch, by phase
+}
+
+export interface Phases {
+  names: string[]; // of the phases that took any time
+  bars: Bar[]; // at most as many as asked for, in order
+  shares: Map<string, number>; // of all the time, by phase
+  perBatch: number; // seconds, over all batches
+}
+
+// A report tells of the batches since the one before it; of those before the first as many as before the second.
+export function phasesOf(timing: readonly MetricSeries[], most: number): Phases {
+  const at = new Map<number, Map<string, number>>();
+  for (const one of timing) {
+    let batches = 0;
+    one.batches.forEach((more, i) => {
+      batches += more;
+      const value = one.values[i];
+      if (typeof value !== 'number' || !Number.isFinite(value)) return;
+      const here = at.get(batches) ?? new Map<string, number>();
+      at.set(batches, here.set(one.name, value));
+    });
+  }
+  const ends = [...at.keys()].sort((a, b) => a - b);
+  const [first = 0, second = 2 * first] = ends;
+  const begin = Math.max(0, 2 * first - second);
+  const joined = Math.max(1, Math.ceil(ends.length / most));
+  const bars: Bar[] = [];
+  const totals = new Map<string, number>();
+  let from = begin;
+  for (let i = 0; i < ends.length; i += joined) {
+    const bar: Bar = { from, to: from, seconds: new Map() };
+    for (const end of ends.slice(i, i + joined)) {
+      for (const [name, seconds] of at.get(end) ?? [])
+        bar.seconds.set(name, (bar.seconds.get(name) ?? 0) + seconds * (end - bar.to));
+      bar.to = end;
+    }
+    for (const [name, seconds] of bar.seconds) {
+      totals.set(name, (totals.get(name) ?? 0) + seconds);
+      bar.seconds.set(name, seconds / Math.max(1, bar.to - bar.from));
+    }
+    bars.push(bar);
+    from = bar.to;
+  }
+  const all = [...totals.values()].reduce((sum, one) => sum + one, 0);
+  const rank = (name: string): number => (kOrder.includes(name) ? kOrder.indexOf(name) : kOrder.length);
+  const names = [...totals.keys()].filter((name) => (totals.get(name) ?? 0) > 0);
+  return {
+    names: names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b)),
+    bars,
+    shares: new Map([...totals].map(([name, seconds]) => [name, all > 0 ? seconds / all : 0])),
+    perBatch: from > begin ? all / (from - begin) : 0,
+  };
+}
