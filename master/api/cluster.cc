@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/page.h"
 
 namespace det::api {
 
@@ -105,17 +106,11 @@ grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext*
           });
         }
         if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
-        const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
-        const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
-        db::Page<v1::Agent> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
-        for (std::int64_t i = span.first; i < span.first + span.count; ++i) {
-          v1::Agent& agent = all[static_cast<std::size_t>(i)];
+        for (v1::Agent& agent : page_of(std::move(all), *request, response->mutable_pagination())) {
           if (request->exclude_slots()) agent.clear_slots();
           if (request->exclude_containers()) agent.clear_containers();
-          page.rows.push_back(agent);
           *response->add_agents() = std::move(agent);
         }
-        to_pagination(page, window, response->mutable_pagination());
         return {};
       });
 }

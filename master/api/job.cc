@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/page.h"
 #include "master/api/policy.h"
 #include "master/db/queries_experiment.h"
 #include "master/scheduler/fits.h"
@@ -281,7 +282,7 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   return shown;
 }
 
-Result<db::Page<v1::Job>> JobService::page(const Caller& caller, const v1::GetJobsRequest& request,
+Result<std::vector<v1::Job>> JobService::page(const Caller& caller, const v1::GetJobsRequest& request,
                                            v1::Pagination* pagination) const {
   TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
   std::erase_if(all, [&](const v1::Job& job) {
@@ -290,20 +291,14 @@ Result<db::Page<v1::Job>> JobService::page(const Caller& caller, const v1::GetJo
     return !state || (!request.resource_pool().empty() && job.resource_pool() != request.resource_pool());
   });
   if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
-  const db::Window window = to_window(request.offset(), request.limit(), v1::ORDER_BY_ASC, -1);
-  const db::Span span = db::resolve(window, static_cast<std::int64_t>(all.size()));
-  db::Page<v1::Job> page{.total = static_cast<std::int64_t>(all.size()), .start = span.first};
-  page.rows.assign(std::make_move_iterator(all.begin() + span.first),
-                   std::make_move_iterator(all.begin() + span.first + span.count));
-  to_pagination(page, window, pagination);
-  return page;
+  return page_of(std::move(all), request, pagination);
 }
 
 grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
                                               v1::GetJobsResponse* response) {
   auto body = [this, request, response](const Caller& caller) -> Status {
     TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
-    for (v1::Job& job : found.rows) *response->add_jobs() = std::move(job);
+    for (v1::Job& job : found) *response->add_jobs() = std::move(job);
     return {};
   };
   return unary(context_, call, request, "/det.v1.JobService/GetJobs", body);
@@ -313,7 +308,7 @@ grpc::ServerUnaryReactor* JobService::GetJobsV2(grpc::CallbackServerContext* cal
                                                 v1::GetJobsV2Response* response) {
   auto body = [this, request, response](const Caller& caller) -> Status {
     TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
-    for (v1::Job& job : found.rows) *response->add_jobs()->mutable_full() = std::move(job);
+    for (v1::Job& job : found) *response->add_jobs()->mutable_full() = std::move(job);
     return {};
   };
   return unary(context_, call, request, "/det.v1.JobService/GetJobsV2", body);

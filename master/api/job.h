@@ -27,7 +27,7 @@ class JobService final : public v1::JobService::CallbackService {
 
  private:
   Result<std::vector<v1::Job>> jobs(const Caller& caller) const;
-  Result<db::Page<v1::Job>> page(const Caller& caller, const v1::GetJobsRequest& request,
+  Result<std::vector<v1::Job>> page(const Caller& caller, const v1::GetJobsRequest& request,
                                  v1::Pagination* pagination) const;
   const Context& context_;
 };

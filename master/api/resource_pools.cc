@@ -3,6 +3,7 @@
 
 #include "master/api/cluster.h"
 #include "master/api/convert.h"
+#include "master/api/page.h"
 
 namespace det::api {
 namespace {
@@ -83,15 +84,10 @@ grpc::ServerUnaryReactor* ClusterService::GetResourcePools(grpc::CallbackServerC
       *list = pools_of(core, name);
     });
     if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-    const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
-    const db::Span span = db::resolve(window, static_cast<std::int64_t>(list->size()));
-    db::Page<v1::ResourcePool> page{.total = static_cast<std::int64_t>(list->size()), .start = span.first};
-    page.rows.assign(list->begin() + span.first, list->begin() + span.first + span.count);
-    for (v1::ResourcePool& pool : page.rows) {
+    for (v1::ResourcePool& pool : page_of(std::move(*list), *request, response->mutable_pagination())) {
       pool.set_cluster_name(context_.settings.cluster_name);
-      *response->add_resource_pools() = pool;
+      *response->add_resource_pools() = std::move(pool);
     }
-    to_pagination(page, window, response->mutable_pagination());
     return {};
   };
   return unary(context_, call, request, "/det.v1.ClusterService/GetResourcePools", body);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "master/api/convert.h"
+#include "master/api/page.h"
 #include "master/api/role_names.h"
 #include "master/db/queries_workspace.h"
 
@@ -104,15 +105,9 @@ grpc::ServerUnaryReactor* RoleService::ListRoles(grpc::CallbackServerContext* ca
                                                  v1::ListRolesResponse* response) {
   return unary(
       context_, call, request, "/det.v1.RoleService/ListRoles", [request, response](const Caller&) -> Status {
-        const db::Window window = to_window(request->offset(), request->limit(), v1::ORDER_BY_ASC, -1);
-        db::Page<ShownRole> page{.total = static_cast<std::int64_t>(kRoles.size())};
-        const db::Span span = db::resolve(window, page.total);
-        page.start = span.first;
-        for (std::int64_t i = span.first; i < span.first + span.count; ++i) {
-          page.rows.push_back(kRoles[static_cast<std::size_t>(i)]);
-          to_proto(page.rows.back(), response->add_roles());
-        }
-        to_pagination(page, window, response->mutable_pagination());
+        const std::vector<ShownRole> all(kRoles.begin(), kRoles.end());
+        for (const ShownRole& role : page_of(all, *request, response->mutable_pagination()))
+          to_proto(role, response->add_roles());
         return {};
       });
 }
