@@ -18,6 +18,7 @@
 #include "master/http/not_offered.h"
 #include "master/http/routes.h"
 #include "master/http/transcode.h"
+#include "wire/awake.h"
 
 namespace det::http {
 namespace {
@@ -313,7 +314,9 @@ struct Gateway::Parts {
 Gateway::Gateway(std::shared_ptr<grpc::Channel> channel,
                  const std::vector<const pb::ServiceDescriptor*>& services, loop::Workers& workers,
                  const GatewayLimits& limits)
-    : parts_(new Parts{grpc::GenericStub(std::move(channel)), Routes(services), workers, limits}) {}
+    : parts_(new Parts{grpc::GenericStub(std::move(channel)), Routes(services), workers, limits}) {
+  keep_callback_threads();  // calls may be the last to hold the channel
+}
 
 Gateway::~Gateway() = default;
 

@@ -6,6 +6,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "base/wait.h"
 
 namespace det {
 namespace {
@@ -127,7 +128,8 @@ TEST_CASE("what a rank leaves behind does not outlive it") {
   const auto result = launch({"sh", "-c", "(trap '' TERM; exec sleep 300) & echo $!; exit 4"});
   CHECK(result.status.code == 4);
   const std::string pid = result.out.substr(result.out.find(' ') + 1, result.out.find('\n') - result.out.find(' ') - 1);
-  CHECK_FALSE(std::filesystem::exists("/proc/" + pid + "/cwd/."));
+  // It was sent SIGKILL: the kernel is about to end it.
+  CHECK(wait_until([&] { return !std::filesystem::exists("/proc/" + pid + "/cwd/."); }, std::chrono::seconds(20)));
 }
 
 TEST_CASE("a process that left its group is not waited for") {
