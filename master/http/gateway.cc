@@ -15,6 +15,7 @@
 #include "det/status.pb.h"
 #include "det/v1/auth.pb.h"
 #include "det/v1/common.pb.h"
+#include "master/http/calls.h"
 #include "master/http/not_offered.h"
 #include "master/http/routes.h"
 #include "master/http/transcode.h"
@@ -121,6 +122,9 @@ void add_cookie(const pb::MethodDescriptor& method, const pb::Message& message, 
 }
 
 struct Unary {
+  explicit Unary(const std::shared_ptr<Calls>& calls) : ticket(calls) {}
+
+  const Calls::Ticket ticket;
   grpc::ClientContext context;
   grpc::ByteBuffer request, reply;
   std::shared_ptr<Exchange> exchange;
@@ -142,6 +146,13 @@ struct Unary {
   }
 };
 
+/// One whose answer is not for an exchange.
+template <typename Answer>
+struct Asking : Unary {
+  Asking(const std::shared_ptr<Calls>& calls, std::function<void(Answer)> then) : Unary(calls), done(std::move(then)) {}
+  std::function<void(Answer)> done;
+};
+
 /// One call whose answers become pieces of a chunked body. Reads the next answer only when the last is with
 /// the kernel.
 class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
@@ -149,9 +160,10 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
  public:
   using ToPiece = std::function<Result<std::string>(const pb::Message&)>;
 
-  Streaming(const pb::MethodDescriptor& method, grpc::ByteBuffer request, Response head, ToPiece to_piece,
-            bool errors_inline, std::shared_ptr<Exchange> exchange)
-      : method_(method),
+  Streaming(const std::shared_ptr<Calls>& calls, const pb::MethodDescriptor& method, grpc::ByteBuffer request,
+            Response head, ToPiece to_piece, bool errors_inline, std::shared_ptr<Exchange> exchange)
+      : ticket_(calls),
+        method_(method),
         request_(std::move(request)),
         head_(std::move(head)),
         to_piece_(std::move(to_piece)),
@@ -224,6 +236,7 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
            "\n";
   }
 
+  const Calls::Ticket ticket_;
   const pb::MethodDescriptor& method_;
   grpc::ClientContext context_;
   grpc::ByteBuffer request_, reply_;
@@ -250,10 +263,11 @@ struct Gateway::Parts {
   Routes routes;
   loop::Workers& workers;
   GatewayLimits limits;
+  std::shared_ptr<Calls> calls = std::make_shared<Calls>();
 
   void unary(const Match& match, const Request& request, const pb::Message& message,
              std::shared_ptr<Exchange> exchange) {
-    auto call = std::make_shared<Unary>();
+    auto call = std::make_shared<Unary>(calls);
     call->method = match.route->method;
     call->pretty = has_flag(request, "pretty");
     call->secure_cookie = limits.secure_cookie;
@@ -273,7 +287,7 @@ struct Gateway::Parts {
     const bool pretty = has_flag(request, "pretty");
     Response head{200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, ""};
     auto call = std::make_shared<Streaming>(
-        *match.route->method, to_buffer(message), std::move(head),
+        calls, *match.route->method, to_buffer(message), std::move(head),
         [pretty](const pb::Message& answer) -> Result<std::string> {
           TRY_ASSIGN(std::string text, to_json_text(answer, pretty));
           return "{\"result\":" + text + "}\n";
@@ -320,6 +334,8 @@ Gateway::Gateway(std::shared_ptr<grpc::Channel> channel,
 
 Gateway::~Gateway() = default;
 
+bool Gateway::drain(Duration patience) { return parts_->calls->drain(patience); }
+
 std::int64_t Gateway::body_limit(const Request& request) const {
   const bool context = request.method == "POST" && std::find(std::begin(kContextPaths), std::end(kContextPaths),
                                                              request.path) != std::end(kContextPaths);
@@ -337,32 +353,31 @@ void Gateway::handle(Request request, std::shared_ptr<Exchange> exchange) const 
 void Gateway::check_session(const Request& request, std::function<void(Status)> done) const {
   const auto* service = pb::DescriptorPool::generated_pool()->FindServiceByName("det.v1.AuthService");
   const auto* method = service->FindMethodByName("CurrentUser");
-  auto call = std::make_shared<Unary>();
+  auto call = std::make_shared<Asking<Status>>(parts_->calls, std::move(done));
   call->request = to_buffer(*new_message(method->input_type()));
   fill_context(request, call->context);
-  parts_->stub.UnaryCall(&call->context, rpc_path(*method), {}, &call->request, &call->reply,
-                         [call, done](grpc::Status status) {
-                           if (status.ok()) return done({});
-                           done(tl::unexpected(to_error(status)));
-                         });
+  parts_->stub.UnaryCall(&call->context, rpc_path(*method), {}, &call->request, &call->reply, [call](grpc::Status status) {
+    if (status.ok()) return call->done({});
+    call->done(tl::unexpected(to_error(status)));
+  });
 }
 
 void Gateway::visible(const Request& request, const Subjects& asked, std::function<void(Result<Visible>)> done) const {
   v1::VisibleExperimentsRequest message;
   message.mutable_ids()->Add(asked.experiments.begin(), asked.experiments.end());
   for (const std::string& task : asked.tasks) message.add_task_ids(task);
-  auto call = std::make_shared<Unary>();
+  auto call = std::make_shared<Asking<Result<Visible>>>(parts_->calls, std::move(done));
   call->request = to_buffer(message);
   fill_context(request, call->context);
-  parts_->stub.UnaryCall(&call->context, "/det.v1.AuthService/VisibleExperiments", {}, &call->request,
-                         &call->reply, [call, done](grpc::Status status) {
-                           if (!status.ok()) return done(tl::unexpected(to_error(status)));
+  parts_->stub.UnaryCall(&call->context, "/det.v1.AuthService/VisibleExperiments", {}, &call->request, &call->reply,
+                         [call](grpc::Status status) {
+                           if (!status.ok()) return call->done(tl::unexpected(to_error(status)));
                            v1::VisibleExperimentsResponse response;
                            if (!from_buffer(call->reply, response))
-                             return done(fail(Code::kInternal, "the answer cannot be read"));
-                           if (response.all()) return done(Visible());
-                           done(Subjects{{response.ids().begin(), response.ids().end()},
-                                         {response.task_ids().begin(), response.task_ids().end()}});
+                             return call->done(fail(Code::kInternal, "the answer cannot be read"));
+                           if (response.all()) return call->done(Visible());
+                           call->done(Subjects{{response.ids().begin(), response.ids().end()},
+                                               {response.task_ids().begin(), response.task_ids().end()}});
                          });
 }
 
@@ -372,7 +387,7 @@ void Gateway::download(const Request& request, const std::string& rpc, const std
   auto message = new_message(method->input_type());
   message->GetReflection()->SetString(message.get(), message->GetDescriptor()->FindFieldByName(field), value);
   auto call = std::make_shared<Streaming>(
-      *method, to_buffer(*message), std::move(head),
+      parts_->calls, *method, to_buffer(*message), std::move(head),
       [](const pb::Message& answer) -> Result<std::string> {
         return answer.GetReflection()->GetString(answer, answer.GetDescriptor()->FindFieldByName("chunk"));
       },

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "master/http/message.h"
 #include "master/loop/workers.h"
@@ -34,6 +35,9 @@ class Gateway {
           const std::vector<const google::protobuf::ServiceDescriptor*>& services, loop::Workers& workers,
           const GatewayLimits& limits = {});
   ~Gateway();
+  /// Waits until no call is under way, nor anything that one holds; false when some still are after `patience`. When no
+  /// more requests come and the server has stopped.
+  bool drain(Duration patience);
 
   std::int64_t body_limit(const Request& request) const;
   /// For paths below /api/v1.

@@ -17,6 +17,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr auto kDrainPatience = std::chrono::seconds(2);
+
 /// Adds what every answer carries, whoever made it.
 class Secured : public Exchange {
  public:
@@ -172,6 +174,8 @@ void Site::close() {
 
 void Site::stop() {
   if (!impl_ || !impl_->thread.joinable()) return;
+  // They hold exchanges, and an exchange needs `io`. One whose client does not read waits in `io` itself, and goes with it.
+  if (!impl_->gateway->drain(kDrainPatience)) log::debug("calls of clients that do not read were left", {});
   impl_->work.reset();
   impl_->io.stop();
   impl_->thread.join();
