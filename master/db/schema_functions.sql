@@ -60,8 +60,13 @@ DECLARE
     ends boolean := TG_OP = 'INSERT';
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        INSERT INTO experiment_summaries AS s (experiment_id, trials) VALUES (NEW.experiment_id, 1)
+        -- The first is the one to show until some have a metric; a new one has none.
+        INSERT INTO experiment_summaries AS s (experiment_id, trials, trial_id, hparams)
+            VALUES (NEW.experiment_id, 1, NEW.id, searchable(NEW.hparams))
             ON CONFLICT (experiment_id) DO UPDATE SET trials = s.trials + 1;
+        IF NEW.best_metric IS NULL THEN
+            RETURN NULL;
+        END IF;
     ELSE
         ends := OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run;
     END IF;
