@@ -1,7 +1,6 @@
 #include "agent/detect.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "base/files.h"
 #include "base/log.h"

@@ -1,4 +1,4 @@
-// Owns child processes: started from an argument vector (never a shell), in a process group of their own,
+// Owns what this process may run on, and child processes: started from an argument vector (never a shell), in a process group of their own,
 // with no descriptor inherited by accident, and never left behind.
 #pragma once
 

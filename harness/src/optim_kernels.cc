@@ -2,16 +2,14 @@
 
 #include <bit>
 
-// Compiled for several instruction sets, of which the machine's best is taken when the library is loaded; without the
-// compiler's own fused multiply-add, which would round differently from one to the other. The build adds -fno-math-errno, without which square roots are no
-// vectors (GCC 12 ignores it as an attribute).
+#include "every_machine.h"
+
+// DET_EVERY_MACHINE_FMA is for what says itself where it is fused. The build adds -fno-math-errno, without which square
+// roots are no vectors (GCC 12 ignores it as an attribute).
 #if defined(__x86_64__) && !defined(__clang__)
-#define DET_EVERY_MACHINE \
-  __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3", "fp-contract=off")))
 #define DET_EVERY_MACHINE_FMA \
   __attribute__((target_clones("avx512f", "arch=haswell", "default"), optimize("O3", "fp-contract=off")))
 #else
-#define DET_EVERY_MACHINE
 #define DET_EVERY_MACHINE_FMA
 #endif
 
