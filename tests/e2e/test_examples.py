@@ -34,7 +34,7 @@ class CoreApiExample(unittest.TestCase):
         self.assertAlmostEqual(losses[-1], 0.00336, places=5)
 
     def test_a_python_program_without_a_library_takes_part_in_a_search(self):
-        id = self.train("over_http", "--config", "searcher.max_trials=4")
+        id = self.train("over_http", "--config", "searcher.max_trials=4", "--config", "reproducibility.experiment_seed=1")
         trials = self.cluster.experiment(id)["trials"]
         self.assertGreaterEqual(len(trials), 4)
         best = min(metrics["validation_loss"] for trial in trials

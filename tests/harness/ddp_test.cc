@@ -10,7 +10,7 @@ namespace {
 
 TEST_CASE("collectives and gradients are right and the same on all ranks") {
   const char* backend = GENERATE("shm", "gloo");
-  const int size = GENERATE(2, 4);
+  const int size = GENERATE(2, 3, 4);
   CAPTURE(backend, size);
   const auto ends = testing::run_ranks(size, {DDP_RANK, backend});
   const auto first = split(ends[0].out, '\n');
