@@ -182,7 +182,10 @@ void to_channels_last(torch::nn::Module& module) {
 }
 
 torch::Tensor channels_last(const torch::Tensor& tensor) {
-  return tensor.defined() && tensor.dim() == 4 ? tensor.contiguous(at::MemoryFormat::ChannelsLast) : tensor;
+  if (!tensor.defined() || tensor.dim() != 4) return tensor;
+  const torch::Tensor laid_out = tensor.contiguous(at::MemoryFormat::ChannelsLast);
+  // One channel lies the same either way. Its strides must say which is meant: operators go by them.
+  return laid_out.as_strided(laid_out.sizes(), c10::get_channels_last_strides_2d(laid_out.sizes()));
 }
 
 }  // namespace det

@@ -202,4 +202,19 @@ TEST_CASE("A module laid out with channels last is the same module and computes 
   CHECK(channels_last(at::randn({2, 3})).is_contiguous());
 }
 
+TEST_CASE("Images of one channel are told to have it last, so the gradients behind them lie like their outputs") {
+  torch::manual_seed(1);
+  torch::nn::Conv2d first(1, 8, 3), second(8, 16, 3);
+  to_channels_last(*first);
+  to_channels_last(*second);
+  const Tensor input = channels_last(at::randn({2, 1, 9, 9}));
+  CHECK(input.strides() == at::IntArrayRef({81, 1, 9, 1}));
+  CHECK(first->weight.strides() == at::IntArrayRef({9, 1, 3, 1}));
+  Tensor between = torch::relu(first(input));
+  at::DimVector strides;
+  between.register_hook([&](const Tensor& gradient) { strides = at::DimVector(gradient.strides()); });
+  second(between).sum().backward();
+  CHECK(between.strides() == at::IntArrayRef(strides));
+}
+
 }  // namespace det
