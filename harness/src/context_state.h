@@ -40,6 +40,7 @@ struct WrappedReducer {
 struct Stepping {
   std::unique_ptr<FusedStep> fused;
   TreeSum shards;           ///< exact: this batch's shards
+  std::int64_t collected = 0;  ///< exact: of this process's shards of the batch
   TreeSum::Tensors window;  ///< exact: the batches of this aggregation window
 };
 
@@ -47,8 +48,13 @@ struct Stepping {
 struct StepPosition {
   std::int64_t batch = 0, epoch = 0, batches_per_epoch = 1;
   bool ends_window = true;   ///< optimizers step
-  bool last_shard = true;    ///< exact: of this process's shards of the batch
-  double shard_records = 0;  ///< exact: records of this shard
+  std::int64_t shard = 0, shards = 1;  ///< exact: which of this process's shards of the batch
+  double shard_records = 0;            ///< exact: records of this shard
+};
+
+/// exact: a parameter that has been stepped, and shows what it was until the shard's train_batch is over.
+struct Stepped {
+  torch::Tensor parameter, after;
 };
 
 struct ContextState {
@@ -72,6 +78,7 @@ struct ContextState {
   std::vector<std::unique_ptr<GradientReducer>> reducers;  ///< one a model, while several processes train
   ReducerOptions reduction;
   std::optional<ShardPlan> exact;
+  std::vector<Stepped> stepped;
   std::optional<AmpOptions> amp;
   Aggregation aggregation;
   StepPosition at;

@@ -34,6 +34,7 @@ void check_loss(const torch::Tensor& loss, bool with_gradient) {
 /// of the whole window.
 bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Stepping& stepping) {
   at::NoGradGuard no_grad;
+  if (stepping.collected++ != state.at.shard) refuse_uneven_steps();
   std::vector<torch::Tensor> like = parameters_of(optimizer);
   TreeSum::Tensors leaf;
   for (torch::Tensor& parameter : like) {
@@ -43,7 +44,7 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
   }
   leaf.push_back(weight_of(state.at.shard_records, state.device));
   stepping.shards.add(std::move(leaf));
-  if (!state.at.last_shard) return false;
+  if (state.at.shard + 1 < state.at.shards) return false;
   std::vector<torch::Tensor> shapes = like;
   shapes.push_back(weight_of(0, state.device));
   const PhaseSpan span(state.phases.get(), Phase::kExchange);
@@ -62,6 +63,27 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
   for (std::size_t i = 0; i < like.size(); ++i) like[i].mutable_grad() = std::move(window[i]);
   window.clear();
   return true;
+}
+
+/// What is about to be stepped, as it is: shown again by hide_step().
+std::vector<torch::Tensor> copies_of(torch::optim::Optimizer& optimizer) {
+  std::vector<torch::Tensor> copies;
+  for (const torch::Tensor& parameter : parameters_of(optimizer)) {
+    copies.push_back(parameter.grad().defined() ? parameter.detach().clone() : torch::Tensor());
+  }
+  return copies;
+}
+
+/// Which shard is the last depends on the number of processes: what follows the step in its train_batch must see what the
+/// other shards saw.
+void hide_step(ContextState& state, torch::optim::Optimizer& optimizer, const std::vector<torch::Tensor>& before) {
+  std::size_t i = 0;
+  for (torch::Tensor& parameter : parameters_of(optimizer)) {
+    const torch::Tensor& copy = before[i++];
+    if (!copy.defined()) continue;
+    state.stepped.push_back({parameter, parameter.detach()});
+    parameter.set_data(copy);
+  }
 }
 
 }  // namespace
@@ -109,6 +131,7 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
     std::vector<torch::Tensor> parameters = parameters_of(optimizer);
     clip_gradients(parameters);
   }
+  const std::vector<torch::Tensor> before = state_->exact ? copies_of(optimizer) : std::vector<torch::Tensor>();
   const auto step = [&] {
     if (!stepping.fused->step()) optimizer.step();
   };
@@ -117,6 +140,7 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
   } else {
     step();
   }
+  if (state_->exact) hide_step(*state_, optimizer, before);
   if (!auto_zero_grads) return;
   for (auto& group : optimizer.param_groups()) {
     for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();  // cheaper than zeros

@@ -124,13 +124,15 @@ std::vector<LRScheduler::Field> LinearLR::fields() {
                      {"total_iters", &options_.total_iters}});
 }
 
-ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : LRScheduler(optimizer), gamma_(gamma) {
+ExponentialLR::ExponentialLR(Optimizer& optimizer, const ExponentialLROptions& options)
+    : LRScheduler(optimizer), options_(options) {
+  check(options.gamma > 0, "ExponentialLR", "gamma must be above 0");
   initial_step();
 }
 
-std::vector<double> ExponentialLR::get_lr() const { return last_epoch_ == 0 ? current_lr() : current_times(gamma_); }
+std::vector<double> ExponentialLR::get_lr() const { return last_epoch_ == 0 ? current_lr() : current_times(options_.gamma); }
 
-std::vector<LRScheduler::Field> ExponentialLR::fields() { return fields_and({{"gamma", &gamma_}}); }
+std::vector<LRScheduler::Field> ExponentialLR::fields() { return fields_and({{"gamma", &options_.gamma}}); }
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options)
     : LRScheduler(optimizer), options_(options) {

@@ -52,6 +52,11 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
   if (state_.exact) {
     if (!loader_.is_reproducible()) throw std::invalid_argument("reproducibility: exact needs a dataset with numbered records");
     sharded_buffers_.emplace(state_.models);
+    std::vector<LRScheduler*> by_hand;
+    for (const WrappedScheduler& wrapped : state_.lr_schedulers) {
+      if (wrapped.mode == LRStepMode::kManual) by_hand.push_back(wrapped.scheduler.get());
+    }
+    sharded_schedules_.emplace(std::move(by_hand));
   }
   stream_.emplace(loader_, training_spec(state_), 0);
   batches_per_epoch_ = stream_->steps_per_epoch();
@@ -76,7 +81,7 @@ void TrainStep::start(std::int64_t batch) {
       torch::Tensor data = parameter.contiguous();
       state_.communicator->broadcast(data)->wait();
       if (!data.is_same(parameter)) parameter.copy_(data);
-      if (parameter.requires_grad()) parameters.push_back(parameter);
+      parameters.push_back(parameter);  // one that is frozen may thaw
     }
     for (const torch::Tensor& buffer : model->buffers()) {
       if (buffer.defined() && buffer.is_floating_point()) shared_buffers_.push_back(buffer);
@@ -139,15 +144,24 @@ void TrainStep::run(std::int64_t number) {
 void TrainStep::train_shards(std::int64_t number) {
   const ShardPlan& plan = *state_.exact;
   sharded_buffers_->start_step();
+  sharded_schedules_->start_step();
+  for (Stepping& stepping : state_.stepping) stepping.collected = 0;
   for (std::int64_t i = 0; i < plan.count; ++i) {
     Batch batch = next_batch(number);
     const std::int64_t records = trial_.get_batch_length(batch);
     const std::int64_t shard = plan.first + i;
-    state_.at.last_shard = i + 1 == plan.count;
+    if (i > 0) sharded_schedules_->rewind();
+    state_.at.shard = i;
+    state_.at.shards = plan.count;
     state_.at.shard_records = static_cast<double>(records);
     seed_shard(state_.device, state_.info.seed, number, shard);
     shards_.add(number * plan.shards + shard, train(batch, number), records);
     sharded_buffers_->end_shard(static_cast<double>(records));
+  }
+  for (Stepped& stepped : state_.stepped) stepped.parameter.set_data(stepped.after);
+  state_.stepped.clear();
+  for (const Stepping& stepping : state_.stepping) {
+    if (stepping.collected != 0 && stepping.collected != plan.count) refuse_uneven_steps();
   }
   sharded_buffers_->end_step(state_.communicator.get(), state_.distributed->size());
 }

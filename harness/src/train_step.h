@@ -49,6 +49,7 @@ class TrainStep {
   std::optional<BatchStream> stream_;
   std::int64_t batches_per_epoch_ = 1;
   std::optional<ShardedBuffers> sharded_buffers_;
+  std::optional<ShardedSchedules> sharded_schedules_;
   std::vector<torch::Tensor> shared_buffers_;  // of several processes: rank 0's before every batch
   MetricWindow window_{"train_batch"};
   BatchMetrics shards_{"train_batch"};  // instead of window_ under virtual shards

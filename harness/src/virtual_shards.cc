@@ -113,6 +113,28 @@ void seed_shard(const torch::Device&, std::int64_t trial_seed, std::int64_t batc
   torch::manual_seed(Random{of_batch.next(), static_cast<std::uint64_t>(shard)}.next());
 }
 
+void refuse_uneven_steps() {
+  throw std::logic_error(
+      "step_optimizer: under reproducibility: exact train_batch is called for each virtual shard of a batch, and all of these "
+      "calls step an optimizer once, or none does");
+}
+
+void ShardedSchedules::start_step() {
+  before_.clear(), rates_.clear();
+  for (LRScheduler* schedule : schedules_) {
+    before_.push_back(schedule->state_dict());
+    rates_.push_back(schedule->current_lr());
+  }
+}
+
+void ShardedSchedules::rewind() {
+  for (std::size_t i = 0; i < schedules_.size(); ++i) {
+    schedules_[i]->load_state_dict(before_[i]);
+    schedules_[i]->set_lr(rates_[i]);
+    schedules_[i]->set_others();
+  }
+}
+
 ShardedBuffers::ShardedBuffers(const std::vector<std::shared_ptr<torch::nn::Module>>& models) {
   for (const auto& model : models) {
     for (const torch::Tensor& buffer : model->buffers()) {

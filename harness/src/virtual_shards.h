@@ -12,10 +12,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "communicator.h"
+#include "det/lr_scheduler.h"
 
 namespace det {
 
@@ -51,6 +53,23 @@ torch::Tensor weight_of(double records, const torch::Device& device);
 
 /// Seeds the generators for one shard of one batch.
 void seed_shard(const torch::Device& device, std::int64_t trial_seed, std::int64_t batch, std::int64_t shard);
+
+/// Throws std::logic_error: not every shard of a batch stepped the same optimizers once.
+[[noreturn]] void refuse_uneven_steps();
+
+/// Learning-rate schedules that the trial steps by hand, in each shard: each starts from those of the step's start.
+class ShardedSchedules {
+ public:
+  explicit ShardedSchedules(std::vector<LRScheduler*> schedules) : schedules_(std::move(schedules)) {}
+  void start_step();
+  /// After a shard that is not this process's last: puts the schedules and learning rates of the step's start back.
+  void rewind();
+
+ private:
+  std::vector<LRScheduler*> schedules_;
+  std::vector<Json> before_;
+  std::vector<std::vector<double>> rates_;
+};
 
 /// Floating-point buffers (running means) under virtual shards: each shard starts from those of the step's start, and
 /// their mean over shards, weighted by records, is what the step leaves. Other buffers are those of shard 0.

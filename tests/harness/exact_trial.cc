@@ -1,6 +1,7 @@
-// A program for exact_test: trains a network with dropout, running means, a schedule and AdamW under `reproducibility:
-// exact`, as one of RANK/WORLD_SIZE processes. Usage: exact_trial STORAGE; the chief prints the SHA-256 of all weights,
-// buffers, optimizer and schedule state, and every report on a line of its own before that.
+// A program for exact_test: trains a network with dropout, running means, a schedule and AdamW, and a second one that reads
+// the first one's output after its step and steps its schedule by hand, under `reproducibility: exact`, as one of
+// RANK/WORLD_SIZE processes. A layer is frozen at first. Usage: exact_trial STORAGE [fast]; every rank prints the SHA-256 of
+// all weights, buffers, optimizer and schedule state, with `fast` (the other kind of reproducibility) of the weights.
 #include <iostream>
 
 #include "base/digest.h"
@@ -19,7 +20,11 @@ class ExactTrial : public det::Trial {
         model_(context.wrap_model(torch::nn::Sequential(
             torch::nn::Linear(6, 16), torch::nn::BatchNorm1d(16), torch::nn::ReLU(), torch::nn::Dropout(0.3),
             torch::nn::Linear(16, 3)))),
-        optimizer_(context.wrap_optimizer(torch::optim::AdamW(model_->parameters(), 0.01))) {
+        optimizer_(context.wrap_optimizer(torch::optim::AdamW(model_->parameters(), 0.01))),
+        judge_(context.wrap_model(torch::nn::Linear(3, 1))),
+        judge_optimizer_(context.wrap_optimizer(torch::optim::SGD(judge_->parameters(), 0.05))),
+        judge_schedule_(context.wrap_lr_scheduler(det::ExponentialLR(judge_optimizer_, {.gamma = 0.97}), det::LRStepMode::kManual)) {
+    model_->parameters().front().set_requires_grad(false);
     context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 1, .gamma = 0.9}), det::LRStepMode::kEveryEpoch);
   }
   det::DataLoader build_training_data_loader() override {
@@ -28,22 +33,31 @@ class ExactTrial : public det::Trial {
             {.batch_size = context_.get_per_slot_batch_size(), .shuffle = true}};
   }
   det::DataLoader build_validation_data_loader() override { return {det::testing::small_data(), {.batch_size = 4}}; }
-  det::Metrics train_batch(det::Batch& batch, int64_t, int64_t) override {
+  det::Metrics train_batch(det::Batch& batch, int64_t, int64_t batch_idx) override {
+    model_->parameters().front().set_requires_grad(batch_idx >= 10);
     const auto [data, target] = batch.unpack<2>();
     torch::Tensor loss = torch::nll_loss(torch::log_softmax(model_->forward(data), 1), target);
     context_.backward(loss);
     context_.step_optimizer(optimizer_, [](auto& parameters) { det::clip_grad_norm(parameters, 1.0); });
-    return loss;
+    const torch::Tensor again = judge_(model_->forward(data).detach());
+    context_.backward(torch::mse_loss(again.squeeze(1), target.to(torch::kFloat)));
+    context_.step_optimizer(judge_optimizer_);
+    judge_schedule_.step();
+    return {{"loss", loss}, {"judged", again.mean()}};
   }
   det::Metrics evaluate_batch(det::Batch& batch) override {
     const auto [data, target] = batch.unpack<2>();
     return {{"validation_loss", torch::nll_loss(torch::log_softmax(model_->forward(data), 1), target)}};
   }
+  std::vector<torch::Tensor> parameters() const { return model_->parameters(); }
 
  private:
   det::TrialContext& context_;
   torch::nn::Sequential model_;
   torch::optim::AdamW& optimizer_;
+  torch::nn::Linear judge_;
+  torch::optim::SGD& judge_optimizer_;
+  det::ExponentialLR& judge_schedule_;
 };
 
 void add_bytes(det::Sha256& digest, const det::pickle::Value& value) {
@@ -61,7 +75,8 @@ void add_bytes(det::Sha256& digest, const det::pickle::Value& value) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
+  const bool fast = argc > 2 && std::string(argv[2]) == "fast";
   return det::run(
       [&](det::TrialContext& context) {
         ExactTrial trial(context);
@@ -70,10 +85,14 @@ int main(int, char** argv) {
                   .validation_period = det::Batches(20), .reporting_period = det::Batches(5),
                   .latest_checkpoint = "latest"});
         det::Sha256 digest;
-        add_bytes(digest, det::collect_state(context.state(), {det::generator_bytes(context.state())}));
-        if (context.distributed().is_chief()) std::cout << "digest " << digest.hex() << std::endl;
+        if (fast) {
+          for (const torch::Tensor& parameter : trial.parameters()) add_bytes(digest, parameter);
+        } else {
+          add_bytes(digest, det::collect_state(context.state(), {det::generator_bytes(context.state())}));
+        }
+        std::cout << "digest " << digest.hex() << std::endl;
       },
-      {.exp_conf = Json{{"reproducibility", "exact"}},
+      {.exp_conf = Json{{"reproducibility", fast ? "fast" : "exact"}},
        .hparams = Json{{"global_batch_size", 8}},
        .checkpoint_dir = argv[1],
        .enable_tensorboard_logging = false});

@@ -329,9 +329,11 @@ TEST_CASE("mixed precision computes in bfloat16 inside the trial and keeps weigh
 
 TEST_CASE("what a trial does wrong is named") {
   Folder storage;
-  const auto run = [&](auto train_batch) {
+  const auto run = [&](auto train_batch, bool exact = false) {
     Record record;
-    TrialContext context(make_state(record, storage));
+    auto state = make_state(record, storage);
+    if (exact) state->exact = ShardPlan::make(4, 0, 1);
+    TrialContext context(std::move(state));
     struct Trial : SmallTrial {
       Trial(TrialContext& context, Record& record, std::function<Metrics(Trial&, TrialContext&, Batch&)> body)
           : SmallTrial(context, record), context(context), body(std::move(body)) {}
@@ -355,6 +357,17 @@ TEST_CASE("what a trial does wrong is named") {
                     Catch::Contains("does not depend on any parameter"));
   CHECK_THROWS_WITH(run([](auto&, auto&, Batch& batch) { return Metrics{{"loss", batch.data()}}; }),
                     Catch::Contains("metric \"loss\" must be one number, not a tensor of shape [4, 6]"));
+  for (const int steps_of_second_shard : {0, 2}) {
+    CHECK_THROWS_WITH(run([&, calls = 0](auto& trial, TrialContext& context, Batch& batch) mutable {
+                        const torch::Tensor loss = trial.model()->forward(batch.data()).sum();
+                        for (int i = calls++ == 1 ? steps_of_second_shard : 1; i > 0; --i) {
+                          context.backward(loss, {.retain_graph = true});
+                          context.step_optimizer(trial.optimizer());
+                        }
+                        return Metrics{{"loss", loss}};
+                      }, /*exact=*/true),
+                      Catch::Contains("all of these calls step an optimizer once"));
+  }
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ Kinds falling_schedules() {
        [](Optimizer& o) {
          return made<LinearLR>(o, LinearLROptions{.start_factor = 0.1, .end_factor = 0.9, .total_iters = 33});
        }},
-      {"ExponentialLR", [](Optimizer& o) { return made<ExponentialLR>(o, 0.93); }},
+      {"ExponentialLR", [](Optimizer& o) { return made<ExponentialLR>(o, ExponentialLROptions{.gamma = 0.93}); }},
       {"PolynomialLR",
        [](Optimizer& o) { return made<PolynomialLR>(o, PolynomialLROptions{.total_iters = 45, .power = 1.7}); }},
       {"CosineAnnealingLR",
@@ -141,7 +141,7 @@ Kinds composed_schedules() {
          return made<SequentialLR>(o,
                                    Schedules{LinearLR(o, {.start_factor = 0.05, .total_iters = 10}),
                                              CosineAnnealingLR(o, {.T_max = 25, .eta_min = 1e-4}),
-                                             ExponentialLR(o, 0.9)},
+                                             ExponentialLR(o, {.gamma = 0.9})},
                                    std::vector<std::int64_t>{10, 40});
        }},
       {"SequentialLR restarts",
@@ -155,7 +155,7 @@ Kinds composed_schedules() {
       {"ChainedScheduler",
        [](Optimizer& o) {
          return made<ChainedScheduler>(
-             Schedules{ConstantLR(o, {.factor = 0.1, .total_iters = 12}), ExponentialLR(o, 0.95)});
+             Schedules{ConstantLR(o, {.factor = 0.1, .total_iters = 12}), ExponentialLR(o, {.gamma = 0.95})});
        }},
       {"ReduceLROnPlateau",
        [](Optimizer& o) {
@@ -307,7 +307,7 @@ TEST_CASE("A state that does not fit is refused, names what is wrong and changes
   CHECK_THROWS_AS(schedule.load_state_dict(Json::array()), std::invalid_argument);
   CHECK(schedule.state_dict() == before);
 
-  ChainedScheduler chained({StepLR(*optimizer, {.step_size = 2}), ExponentialLR(*optimizer, 0.9)});
+  ChainedScheduler chained({StepLR(*optimizer, {.step_size = 2}), ExponentialLR(*optimizer, {.gamma = 0.9})});
   const Json whole = chained.state_dict();
   Json broken = whole;
   broken["_schedulers"][0]["gamma"] = 0.7;
@@ -341,13 +341,13 @@ TEST_CASE("Options that cannot work are refused by name") {
 
 TEST_CASE("Schedules that hold others refuse what they cannot step") {
   auto o = sgd(0.1), other = sgd(0.1);
-  CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, 0.9), ExponentialLR(o, 0.8)}, {}), Catch::Contains("milestones"));
-  CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, 0.9), ExponentialLR(other, 0.8)}, {3}),
+  CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ExponentialLR(o, {.gamma = 0.8})}, {}), Catch::Contains("milestones"));
+  CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ExponentialLR(other, {.gamma = 0.8})}, {3}),
                     Catch::Contains("different optimizers"));
-  CHECK_THROWS_WITH(SequentialLR(other, {ExponentialLR(o, 0.9)}, {}), Catch::Contains("another optimizer"));
-  CHECK_THROWS_WITH(ChainedScheduler({ExponentialLR(o, 0.9), ReduceLROnPlateau(o)}), Catch::Contains("by hand"));
+  CHECK_THROWS_WITH(SequentialLR(other, {ExponentialLR(o, {.gamma = 0.9})}, {}), Catch::Contains("another optimizer"));
+  CHECK_THROWS_WITH(ChainedScheduler({ExponentialLR(o, {.gamma = 0.9}), ReduceLROnPlateau(o)}), Catch::Contains("by hand"));
   CHECK_THROWS_WITH(
-      SequentialLR(o, {ExponentialLR(o, 0.9), ChainedScheduler(Schedules{ExponentialLR(o, 0.9)})}, {4}),
+      SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ChainedScheduler(Schedules{ExponentialLR(o, {.gamma = 0.9})})}, {4}),
       Catch::Contains("holds others"));
   ReduceLROnPlateau plateau(o);
   LRScheduler& base = plateau;
@@ -385,7 +385,7 @@ TEST_CASE("A schedule goes past its cycle or past another parameter group no fur
   for (int step = 0; step < 3; ++step) cycle.step();
   CHECK_THROWS_WITH(cycle.step(), Catch::Contains("total_steps is 3"));
   auto p = sgd(0.1);
-  ExponentialLR falling(p, 0.5);
+  ExponentialLR falling(p, {.gamma = 0.5});
   p.add_param_group(OptimizerParamGroup({at::zeros({1})}, std::make_unique<SGDOptions>(0.3)));
   CHECK_THROWS_WITH(falling.step(), Catch::Contains("add_param_group"));
   CHECK(lr(p) == 0.1);

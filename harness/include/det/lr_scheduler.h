@@ -87,6 +87,7 @@ class LRScheduler {
 
  private:
   friend class SequentialLR;
+  friend class ShardedSchedules;
 };
 
 /// A value for all parameter groups, or one for each: `.max_lr = 0.1`, `.max_lr = {0.1, 0.01}`.
@@ -202,17 +203,20 @@ class LinearLR : public LRScheduler {
   LinearLROptions options_;
 };
 
+struct ExponentialLROptions {
+  double gamma = 0;  ///< > 0
+};
 /// Times gamma every step.
 class ExponentialLR : public LRScheduler {
  public:
-  ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
+  ExponentialLR(torch::optim::Optimizer& optimizer, const ExponentialLROptions& options);
 
  protected:
   std::vector<double> get_lr() const override;
   std::vector<Field> fields() override;
 
  private:
-  double gamma_;
+  ExponentialLROptions options_;
 };
 
 struct PolynomialLROptions {
@@ -348,7 +352,7 @@ class CyclicLR : public LRScheduler {
   std::vector<double> max_lrs_, base_momentums_, max_momentums_;
 };
 
-/// Schedules to be put together: `{LinearLR(optimizer), ExponentialLR(optimizer, 0.9)}`, made in this order.
+/// Schedules to be put together: `{LinearLR(optimizer), ExponentialLR(optimizer, {.gamma = 0.9})}`, made in this order.
 class Schedules {
  public:
   template <typename... S>
@@ -360,6 +364,7 @@ class Schedules {
 
  protected:
   friend class SequentialLR;
+  friend class ShardedSchedules;
   friend class ChainedScheduler;
   std::vector<std::unique_ptr<LRScheduler>> list_;
 };
