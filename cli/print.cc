@@ -152,6 +152,11 @@ Result<Json> to_json(const google::protobuf::Message& message) {
   return parse_json(text, {.bytes = 1 << 30, .depth = 100});
 }
 
+Result<Json> to_json(const google::protobuf::Struct& value) {
+  TRY_ASSIGN(const Json json, to_json(static_cast<const google::protobuf::Message&>(value)));
+  return Json(nlohmann::json(json));
+}
+
 std::string problem_lines(const std::vector<Problem>& problems) {
   std::vector<std::array<std::string, 4>> rows;
   std::array<std::size_t, 3> widths{};

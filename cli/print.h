@@ -3,6 +3,7 @@
 #pragma once
 
 #include <google/protobuf/message.h>
+#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/timestamp.pb.h>
 
 #include <CLI/CLI.hpp>
@@ -49,6 +50,8 @@ void print_json(const Json& value);
 
 /// The API's own JSON of a message: camelCase, defaults written out, 64-bit integers as strings.
 Result<Json> to_json(const google::protobuf::Message& message);
+/// With sorted keys: a struct has no order, and would print in another one each time.
+Result<Json> to_json(const google::protobuf::Struct& value);
 template <typename Messages>
 Result<Json> list_to_json(const Messages& messages) {
   Json list = Json::array();

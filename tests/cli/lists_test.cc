@@ -52,7 +52,9 @@ void fill(World& world) {
   trial.set_experiment_id(1);
   trial.set_state(v1::STATE_COMPLETED);
   trial.set_latest_checkpoint_uuid("aaaa");
-  (*trial.mutable_hparams()->mutable_fields())["lr"].set_number_value(0.1);
+  for (const char* name : {"width", "lr", "depth", "batch", "gamma"}) {
+    (*trial.mutable_hparams()->mutable_fields())[name].set_number_value(0.5);
+  }
   world.trials = {trial};
   world.workloads = {training(100, 0.5), training(200, 0.25)};
   world.checkpoints = {checkpoint("aaaa", 0.8, 100), checkpoint("bbbb", 0.9, 200)};
@@ -107,11 +109,12 @@ TEST_CASE("experiment describe --json is the experiment with its trials") {
   CHECK(one["id"] == 1);
   CHECK(one["state"] == "STATE_COMPLETED");
   REQUIRE(one["trials"].size() == 1);
-  CHECK(one["trials"][0]["hparams"]["lr"] == 0.1);
+  CHECK(one["trials"][0]["hparams"]["lr"] == 0.5);
   const Json two = json_of(master.det({"experiment", "describe", "1,2", "--json"}));
   CHECK(two.size() == 2);
   const std::string text = master.det({"experiment", "describe", "1", "--metrics"}).out;
   CHECK(text.find("loss=0.25") != std::string::npos);
+  CHECK(text.find(R"({"batch":0.5,"depth":0.5,"gamma":0.5,"lr":0.5,"width":0.5})") != std::string::npos);
 }
 
 TEST_CASE("trial describe --metrics --json is the trial with its workloads") {
