@@ -46,6 +46,18 @@ class Queue {
     return true;
   }
 
+  /// Ahead of all that wait, with the room of push(): for things that are best used again while they are warm.
+  bool push_front(T&& item) {
+    {
+      std::unique_lock lock(mutex_);
+      room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+      if (closed_) return false;
+      items_.push_front(std::move(item));
+    }
+    ready_.notify_one();
+    return true;
+  }
+
   /// Waits up to `timeout` for something, then takes at most `most` items in order; empty on time-out or
   /// close.
   template <typename Rep, typename Period>

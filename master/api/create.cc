@@ -87,17 +87,31 @@ Result<expconf::Parsed> parse_config(const Context& context, const Caller& calle
 }
 
 /// Where the experiment goes: the request's project, else the configuration's, else the default one.
-Result<db::ProjectRow> project_of(const Context& context, const Caller& caller,
-                                  const v1::CreateExperimentRequest& request, const expconf::Placement& placement) {
-  std::int64_t project = request.project_id() == 0 ? db::kDefaultProject : request.project_id();
-  if (request.project_id() == 0 && !placement.workspace.empty() && !placement.project.empty()) {
-    TRY_ASSIGN(project, db::find_project(context.pool, placement.workspace, placement.project, caller.grants.visible()));
-  }
-  TRY(authorize(caller, Action::kEdit, Target::kProject, {std::to_string(project)}, context.pool));
-  TRY_ASSIGN(auto row, db::get_project(context.pool, project));
-  if (row.archived)
-    return fail(Code::kFailedPrecondition, "project " + row.name + " is archived; unarchive it first");
-  return row;
+Result<db::Destination> destination_of(const Context& context, const Caller& caller,
+                                       const v1::CreateExperimentRequest& request, expconf::Defaults defaults) {
+  constexpr const char* kWorkload = "EXPERIMENT";
+  if (request.project_id() != 0) return db::find_destination(context.pool, kWorkload, request.project_id());
+  const auto find = [&](const expconf::Placement& named) {
+    return named.workspace.empty() || named.project.empty()
+               ? db::find_destination(context.pool, kWorkload, db::kDefaultProject)
+               : db::find_destination(context.pool, kWorkload, named.workspace, named.project, caller.grants.visible());
+  };
+  const expconf::Placement named = placement(request.config(), file_of(request), defaults);
+  TRY_ASSIGN(db::Destination found, find(named));
+  if (found.cluster_policies.empty()) return found;
+  // These may name another project than the file does, and come before it.
+  defaults.policies = policies_at({.cluster_policies = found.cluster_policies});
+  const expconf::Placement fixed = placement(request.config(), file_of(request), defaults);
+  return fixed == named ? found : find(fixed);
+}
+
+Status check_destination(const Context& context, const Caller& caller, const db::Destination& to, std::int64_t asked) {
+  if (to.project == 0 && asked == 0) return fail(Code::kNotFound, "the configuration's project was not found");
+  const std::string id = std::to_string(to.project == 0 ? asked : to.project);
+  TRY(authorize(caller, Action::kEdit, Target::kProject, {id}, context.pool));
+  if (to.project == 0) return fail(Code::kNotFound, "project " + id + " not found");
+  if (to.archived) return fail(Code::kFailedPrecondition, "project " + to.name + " is archived; unarchive it first");
+  return {};
 }
 
 /// An experiment of the same request id was made by the caller, or is nobody's business.
@@ -172,13 +186,12 @@ Status create_experiment(const Context& context, const Caller& caller,
   TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
   if (known) return answer(context, *known, response);
   TRY_ASSIGN(expconf::Defaults defaults, defaults_of(context, caller, request));
-  TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kExperiment, std::nullopt));
-  const auto project = project_of(context, caller, request, placement(request.config(), file_of(request), defaults));
-  if (project) {
-    TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kExperiment, project->workspace));
-  }
+  TRY_ASSIGN(const db::Destination to, destination_of(context, caller, request, defaults));
+  const Status open = check_destination(context, caller, to, request.project_id());
+  // What binds a workspace is shown only to those who may use it.
+  defaults.policies = policies_at(open ? to : db::Destination{.cluster_policies = to.cluster_policies});
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults));
-  if (!project) return tl::unexpected(project.error());  // after what is wrong in the file: that comes all at once
+  TRY(open);  // after what is wrong in the file: that comes all at once
   TRY_ASSIGN(ContextArchive files, context_of(request.model_definition(), std::move(archive)));
   if (files.bytes.empty() && request.parent_id() != 0) {
     TRY_ASSIGN(files, context_of_parent(context, ExperimentId(request.parent_id())));
@@ -200,7 +213,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   core::SubmitExperiment submit{
       .request_id = RequestId(request.request_id().empty() ? uuid4() : request.request_id()),
       .owner = caller.user.id,
-      .project = project->id,
+      .project = to.project,
       .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
       .original_config = request.config(),
       .model_definition = std::move(digest),

@@ -44,7 +44,10 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller
     const Status fits = scheduler::fits(shapes, pool, slots, single_node);
     return fits ? std::string() : fits.error().message;
   };
-  TRY_ASSIGN(facts.projects, db::list_project_names(context.pool, caller.grants.visible()));
+  facts.has_project = [&context, &caller](const std::string& workspace, const std::string& project) {
+    const auto found = db::find_project(context.pool, workspace, project, caller.grants.visible());
+    return found || found.error().code != Code::kNotFound;
+  };
   facts.has_trial = [&context, &caller](std::int64_t id) {
     const auto seen = authorize(caller, Action::kView, Target::kTrial, {std::to_string(id)}, context.pool);
     if (!seen && seen.error().code == Code::kNotFound) return false;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <tuple>
+#include <variant>
 
 #include "base/text.h"
 #include "master/api/convert.h"
@@ -18,9 +19,10 @@ namespace {
 
 constexpr const char* kCommandType = "TYPE_COMMAND";
 
-/// Of an experiment: slots it holds, and slots its trials ask for, held or not.
+/// Of a job: slots it holds, and slots it asks for, held or not.
 struct Slots {
   int held = 0, asked = 0;
+  bool runs = false;  ///< it holds slots, or is a command that needs none
 };
 
 std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
@@ -30,6 +32,7 @@ std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
                                                            : core.trials().at(allocation.trial).experiment];
     its.held += allocation.slot_count();
     its.asked += allocation.slot_count();
+    its.runs |= its.held > 0 || core::is_command(allocation.trial);
   }
   for (const auto& [name, pool] : core.pools()) {
     for (const auto& [job, waiting] : pool.waiting()) slots[job].asked += waiting.slots;
@@ -37,76 +40,76 @@ std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
   return slots;
 }
 
-v1::Job to_job(const core::Core& core, const core::Experiment& experiment, const Slots& slots) {
-  v1::Job job;
-  job.set_type("TYPE_EXPERIMENT");
-  to_proto(experiment.submitted, job.mutable_submission_time());
-  job.set_user_id(static_cast<int>(experiment.owner.value));
-  job.set_resource_pool(core.pool_of(experiment));
-  job.set_is_preemptible(true);
-  job.set_priority(experiment.queue.priority);
-  job.set_weight(experiment.queue.weight);
-  job.set_max_slots(experiment.queue.max_slots.value_or(0));
-  job.set_entity_id(std::to_string(experiment.id.value));
-  job.set_job_id(experiment.job_id);
-  job.set_requested_slots(slots.asked);
-  job.set_allocated_slots(slots.held);
-  job.set_name(experiment.config->name);
-  job.set_progress(experiment.progress);
-  job.mutable_summary()->set_state(slots.held > 0 ? v1::Job::Summary::STATE_SCHEDULED : v1::Job::Summary::STATE_QUEUED);
-  return job;
-}
-
-v1::Job to_job(const core::Core& core, const core::Command& command, const Slots& slots) {
-  v1::Job job;
-  job.set_type(kCommandType);
-  to_proto(command.submitted, job.mutable_submission_time());
-  job.set_user_id(static_cast<int>(command.owner.value));
-  job.set_resource_pool(core.pool_of(command));
-  job.set_priority(command.queue.priority);
-  job.set_weight(command.queue.weight);
-  job.set_entity_id(command.task.value);
-  job.set_job_id(command.job_id);
-  job.set_requested_slots(slots.asked);
-  job.set_allocated_slots(slots.held);
-  job.set_name(command.config->description.empty() ? join(command.config->entrypoint, " ").substr(0, 80)
-                                                   : command.config->description);
-  const bool runs = core.allocations().contains(AllocationId(command.task.value + ".1"));
-  job.mutable_summary()->set_state(runs ? v1::Job::Summary::STATE_SCHEDULED : v1::Job::Summary::STATE_QUEUED);
-  return job;
-}
-
-/// One that has a place in a queue: an experiment or a command.
+/// One that has a place in a queue, an experiment or a command, copied as the core has it.
 struct Queued {
   std::string pool;
   core::QueuePlace place;
   ExperimentId id;
-  const core::Experiment* experiment = nullptr;
-  const core::Command* command = nullptr;
+  Slots slots;
+  std::variant<core::Experiment, core::Command> job;
 };
 
-std::vector<v1::Job> jobs_in_order(const core::Core& core) {
-  std::vector<Queued> order;
-  for (const auto& [id, experiment] : core.experiments()) {
-    if (!experiment.unmanaged) order.push_back({core.pool_of(experiment), experiment.queue, id, &experiment});
+v1::Job to_job(const core::Experiment& experiment) {
+  v1::Job job;
+  job.set_type("TYPE_EXPERIMENT");
+  to_proto(experiment.submitted, job.mutable_submission_time());
+  job.set_user_id(static_cast<int>(experiment.owner.value));
+  job.set_is_preemptible(true);
+  job.set_max_slots(experiment.queue.max_slots.value_or(0));
+  job.set_entity_id(std::to_string(experiment.id.value));
+  job.set_job_id(experiment.job_id);
+  job.set_name(experiment.config->name);
+  job.set_progress(experiment.progress);
+  return job;
+}
+
+v1::Job to_job(const core::Command& command) {
+  v1::Job job;
+  job.set_type(kCommandType);
+  to_proto(command.submitted, job.mutable_submission_time());
+  job.set_user_id(static_cast<int>(command.owner.value));
+  job.set_entity_id(command.task.value);
+  job.set_job_id(command.job_id);
+  job.set_name(command.config->description.empty() ? join(command.config->entrypoint, " ").substr(0, 80)
+                                                   : command.config->description);
+  return job;
+}
+
+/// Everything on the thread of the core, so nothing but copies. Not what is paused: it neither waits nor runs.
+std::vector<Queued> queued(const core::Core& core) {
+  const std::map<ExperimentId, Slots> slots = slots_of(core);
+  std::vector<Queued> found;
+  for (const auto& [id, its] : slots) {
+    if (core::is_command(id)) {
+      auto command = core.commands().find(core::command_of(id));
+      if (command == core.commands().end()) continue;
+      found.push_back({core.pool_of(command->second), command->second.queue, id, its, command->second});
+    } else {
+      auto experiment = core.experiments().find(id);
+      if (experiment == core.experiments().end() || experiment->second.unmanaged) continue;
+      found.push_back({core.pool_of(experiment->second), experiment->second.queue, id, its, experiment->second});
+    }
   }
-  for (const auto& [id, command] : core.commands()) {
-    order.push_back({core.pool_of(command), command.queue, core::as_job(id), nullptr, &command});
-  }
-  std::sort(order.begin(), order.end(), [&](const Queued& a, const Queued& b) {
+  return found;
+}
+
+std::vector<v1::Job> in_order(std::vector<Queued> all) {
+  std::sort(all.begin(), all.end(), [&](const Queued& a, const Queued& b) {
     return std::tie(a.pool, a.place.priority, a.place.position, a.id) <
            std::tie(b.pool, b.place.priority, b.place.position, b.id);
   });
-  const std::map<ExperimentId, Slots> slots = slots_of(core);
   std::vector<v1::Job> jobs;
   std::map<std::string, int> ahead;
-  for (const Queued& one : order) {
-    auto its = slots.find(one.id);
-    if (its == slots.end()) continue;  // paused: it neither waits nor runs
-    v1::Job& job = jobs.emplace_back(one.command ? to_job(core, *one.command, its->second)
-                                                 : to_job(core, *one.experiment, its->second));
-    if (job.summary().state() != v1::Job::Summary::STATE_QUEUED) continue;
-    job.mutable_summary()->set_jobs_ahead(ahead[job.resource_pool()]++);
+  for (const Queued& one : all) {
+    v1::Job& job = jobs.emplace_back(std::visit([](const auto& its) { return to_job(its); }, one.job));
+    job.set_resource_pool(one.pool);
+    job.set_priority(one.place.priority);
+    job.set_weight(one.place.weight);
+    job.set_requested_slots(one.slots.asked);
+    job.set_allocated_slots(one.slots.held);
+    job.mutable_summary()->set_state(one.slots.runs ? v1::Job::Summary::STATE_SCHEDULED
+                                                    : v1::Job::Summary::STATE_QUEUED);
+    if (!one.slots.runs) job.mutable_summary()->set_jobs_ahead(ahead[one.pool]++);
   }
   return jobs;
 }
@@ -258,12 +261,13 @@ Status check_job_update(const Context& context, const core::UpdateJob& input) {
 }
 
 Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
-  auto list = std::make_shared<std::vector<v1::Job>>();
-  const bool seen = context_.loop.inspect([list](const core::Core& core) { *list = jobs_in_order(core); });
+  auto found = std::make_shared<std::vector<Queued>>();
+  const bool seen = context_.loop.inspect([found](const core::Core& core) { *found = queued(core); });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  std::vector<v1::Job> list = in_order(std::move(*found));
   std::vector<std::int64_t> experiments;
   std::vector<std::string> commands;
-  for (const v1::Job& job : *list) {
+  for (const v1::Job& job : list) {
     if (job.type() == kCommandType) {
       commands.push_back(job.entity_id());
     } else {
@@ -272,7 +276,7 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   }
   TRY_ASSIGN(const auto places, db::job_places(context_.pool, experiments, commands));
   std::vector<v1::Job> shown;
-  for (v1::Job& job : *list) {
+  for (v1::Job& job : list) {
     const auto place = places.find(job.entity_id());
     if (place == places.end() || caller.grants.in(place->second.workspace) < db::Role::kViewer) continue;
     job.set_username(place->second.username);

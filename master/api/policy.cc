@@ -14,6 +14,12 @@ using expconf::Workload;
 /// As the database and the API call it; upstream's word for tasks is of notebooks, TensorBoards, shells and commands.
 const char* name_of(Workload workload) { return workload == Workload::kTask ? "NTSC" : "EXPERIMENT"; }
 
+/// What problems call them.
+constexpr const char* kPolicy = "config policy";
+std::string of_workspace(const std::string& kind, const std::string& name) {
+  return kind + " of workspace \"" + name + "\"";
+}
+
 Result<db::PolicyKey> key_of(const std::string& workload, std::optional<std::int64_t> workspace = std::nullopt) {
   for (const Workload each : {Workload::kExperiment, Workload::kTask}) {
     if (to_upper(workload) == name_of(each)) return db::PolicyKey{name_of(each), workspace};
@@ -24,9 +30,18 @@ Result<db::PolicyKey> key_of(const std::string& workload, std::optional<std::int
 
 }  // namespace
 
+std::vector<expconf::Document> policies_at(const db::Destination& place) {
+  std::vector<expconf::Document> documents;
+  if (!place.cluster_policies.empty()) documents.push_back({kPolicy, place.cluster_policies});
+  if (!place.workspace_policies.empty()) {
+    documents.push_back({of_workspace(kPolicy, place.workspace_name), place.workspace_policies});
+  }
+  return documents;
+}
+
 Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, Workload workload,
                                                    std::optional<std::int64_t> workspace) {
-  const std::string kind = workload == Workload::kTask ? "task config policy" : "config policy";
+  const std::string kind = workload == Workload::kTask ? "task config policy" : kPolicy;
   std::vector<expconf::Document> documents;
   TRY_ASSIGN(std::string text, db::get_config_policies(pool, {name_of(workload), std::nullopt}));
   if (!text.empty()) documents.push_back({kind, std::move(text)});
@@ -34,7 +49,7 @@ Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, Workload work
   TRY_ASSIGN(text, db::get_config_policies(pool, {name_of(workload), workspace}));
   if (text.empty()) return documents;
   TRY_ASSIGN(const auto row, db::get_workspace(pool, *workspace));
-  documents.push_back({kind + " of workspace \"" + row.name + "\"", std::move(text)});
+  documents.push_back({of_workspace(kind, row.name), std::move(text)});
   return documents;
 }
 

@@ -7,11 +7,14 @@
 #include "det/v1/policy.grpc.pb.h"
 #include "master/api/unary.h"
 #include "master/db/queries_config.h"
+#include "master/db/queries_workspace.h"
 #include "master/expconf/parse.h"
 #include "master/expconf/policies.h"
 
 namespace det::api {
 
+/// The policies that bind an experiment which goes there.
+std::vector<expconf::Document> policies_at(const db::Destination& place);
 /// The policies of such workloads: the cluster's, then the workspace's when one is given; those that are set.
 Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, expconf::Workload workload,
                                                    std::optional<std::int64_t> workspace);

@@ -149,13 +149,9 @@ struct PgStore::Impl {
     statements.push_back({"BEGIN", Params()});
     statements.push_back({"UPDATE writer_position SET sequence = $2 WHERE epoch = $1",
                           Params(epoch, static_cast<std::int64_t>(batch.back().number)), true});
-    Touched touched;
-    for (const Group& group : batch)
-      for (const core::Write& write : group.writes) touch(write, touched);
-    if (!touched.tasks.empty()) statements.push_back(lock_tasks(touched.tasks));
-    if (!touched.trials.empty()) statements.push_back(lock_trials(touched.trials));
-    for (const Group& group : batch)
-      for (const core::Write& write : group.writes) statements.push_back(statement_for(write));
+    std::vector<const std::vector<core::Write>*> groups;
+    for (const Group& group : batch) groups.push_back(&group.writes);
+    for (Statement& statement : statements_for(groups)) statements.push_back(std::move(statement));
     TRY(connection->pipeline(statements));
     return connection->commit();
   }

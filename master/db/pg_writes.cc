@@ -1,5 +1,9 @@
 #include "master/db/pg_writes.h"
 
+#include <map>
+#include <optional>
+#include <set>
+
 #include "base/json.h"
 #include "master/db/allocation_parts.h"
 #include "master/db/rows.h"
@@ -154,27 +158,69 @@ Statement insert_checkpoint(const core::InsertCheckpoint& row) {
              row.metadata, row.reported)};
 }
 
-}  // namespace
+/// What the locks are taken of.
+struct Touched {
+  std::set<std::string> tasks;  ///< whose log is written
+  std::set<std::int64_t> trials;
+  std::set<std::string> damaged;                                 ///< checkpoints
+  std::set<std::int64_t> summarized, summarized_through_trials;  ///< experiments; trials whose experiment is not known
 
-void touch(const core::Write& write, Touched& touched) {
-  std::visit(Overloaded{[&](const core::PutTrial& w) { touched.trials.push_back(w.row.id.value); },
-                        [&](const core::InsertValidation& w) { touched.trials.push_back(w.trial.value); },
-                        [&](const core::ArchiveMetrics& w) { touched.trials.push_back(w.trial.value); },
-                        [&](const core::AppendTaskLog& w) { touched.tasks.push_back(w.task.value); },
-                        [](const auto&) {}},
-             write);
+  void add(const core::Write& write) {
+    std::visit(Overloaded{[&](const core::PutTrial& w) {
+                            trials.insert(w.row.id.value);
+                            summarized.insert(w.row.experiment.value);
+                            known_.insert(w.row.id.value);
+                          },
+                          [&](const core::InsertValidation& w) { trials.insert(w.trial.value); },
+                          [&](const core::ArchiveMetrics& w) { trials.insert(w.trial.value); },
+                          [&](const core::AppendTaskLog& w) { tasks.insert(w.task.value); },
+                          [&](const core::InsertCheckpoint& w) { summarized_through_trials.insert(w.trial.value); },
+                          [&](const core::MarkDamaged& w) {
+                            damaged.insert(w.uuid.value);
+                            summarized_through_trials.insert(w.trial.value);
+                          },
+                          [](const auto&) {}},
+               write);
+  }
+  void finish() {
+    for (const std::int64_t trial : known_) summarized_through_trials.erase(trial);
+  }
+
+ private:
+  std::set<std::int64_t> known_;
+};
+
+template <typename T>
+std::vector<T> list(const std::set<T>& values) {
+  return {values.begin(), values.end()};
 }
 
-Statement lock_tasks(const std::vector<std::string>& tasks) {
-  // 0x646574: "det", so that our locks cannot meet those of others in a shared database.
-  return {
-      "SELECT pg_advisory_xact_lock(6579572, key) FROM"
-      " (SELECT DISTINCT hashtext(task) AS key FROM unnest($1::text[]) AS task ORDER BY key) AS keys",
-      Params(tasks)};
+void take_locks(const Touched& touched, std::vector<Statement>& out) {
+  if (!touched.tasks.empty()) out.push_back(lock_tasks(list(touched.tasks)));
+  // Waits for bulk rows of the trials' runs to be committed, and holds off later ones.
+  if (!touched.trials.empty())
+    out.push_back(
+        {"SELECT id FROM trials WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", Params(list(touched.trials))});
+  if (touched.damaged.size() > 1)
+    out.push_back({"SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR NO KEY UPDATE",
+                   Params(list(touched.damaged))});
+  // Triggers change these when the transaction ends; one alone cannot be in anybody's way.
+  if (touched.summarized.size() + touched.summarized_through_trials.size() > 1)
+    out.push_back({"SELECT FROM experiment_summaries WHERE experiment_id = ANY ($1 || ARRAY(SELECT experiment_id FROM"
+                   " trials WHERE id = ANY ($2))) ORDER BY experiment_id FOR NO KEY UPDATE",
+                   Params(list(touched.summarized), list(touched.summarized_through_trials))});
 }
 
-Statement lock_trials(const std::vector<std::int64_t>& trials) {
-  return {"SELECT id FROM trials WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", Params(trials)};
+/// The row that a write puts whole: which kind, and its name. Nothing for those that add.
+std::optional<std::pair<std::size_t, std::string>> row_of(const core::Write& write) {
+  using Named = std::optional<std::pair<std::size_t, std::string>>;
+  const auto named = [&](std::string id) { return Named({write.index(), std::move(id)}); };
+  return std::visit(
+      Overloaded{[&](const core::PutExperiment& w) { return named(std::to_string(w.row.id.value)); },
+                 [&](const core::PutTrial& w) { return named(std::to_string(w.row.id.value)); },
+                 [&](const core::PutAllocation& w) { return named(w.row.id.value); },
+                 [](const auto&) { return Named(); }},
+      write);
 }
 
 Statement statement_for(const core::Write& write) {
@@ -220,6 +266,54 @@ Statement statement_for(const core::Write& write) {
                 Params(w.task, w.allocation, w.time, w.level, Bytes{w.text})};
           }},
       write);
+}
+
+}  // namespace
+
+Statement lock_tasks(const std::vector<std::string>& tasks) {
+  // 0x646574: "det", so that our locks cannot meet those of others in a shared database.
+  return {
+      "SELECT pg_advisory_xact_lock(6579572, key) FROM"
+      " (SELECT DISTINCT hashtext(task) AS key FROM unnest($1::text[]) AS task ORDER BY key) AS keys",
+      Params(tasks)};
+}
+
+std::vector<Statement> statements_for(const std::vector<const std::vector<core::Write>*>& groups) {
+  Touched touched;
+  struct Row {
+    const core::Write* first;
+    const core::Write* last;
+  };
+  std::vector<Row> rows;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> places;
+  for (const auto* group : groups) {
+    for (const core::Write& write : *group) {
+      touched.add(write);
+      const auto row = row_of(write);
+      const auto known = row ? places.try_emplace(*row, rows.size()) : std::pair(places.end(), true);
+      if (known.second) {
+        rows.push_back({&write, &write});
+      } else {
+        rows[known.first->second].last = &write;
+      }
+    }
+  }
+  touched.finish();
+  std::vector<Statement> out;
+  take_locks(touched, out);
+  for (const Row& row : rows) {
+    const auto* first = std::get_if<core::PutExperiment>(row.first);
+    if (first && first->first && row.first != row.last) {
+      core::PutExperiment both{std::get<core::PutExperiment>(*row.last).row, true, first->original_config};
+      // Only the first row brings these.
+      both.row.config = first->row.config;
+      both.row.project = first->row.project;
+      out.push_back(statement_for(both));
+    } else {
+      out.push_back(statement_for(*row.last));
+    }
+  }
+  return out;
 }
 
 }  // namespace det::db

@@ -8,15 +8,11 @@
 
 namespace det::db {
 
-/// Every transaction that touches these takes its locks in one order: tasks, then trials, each sorted.
-struct Touched {
-  std::vector<std::string> tasks;  ///< whose log is written
-  std::vector<std::int64_t> trials;
-};
-void touch(const core::Write& write, Touched& touched);
+/// Of tasks' logs: whoever writes them holds these, so that positions in them are taken in order.
 Statement lock_tasks(const std::vector<std::string>& tasks);
-/// Waits for bulk rows of the trials' runs to be committed, and holds off later ones.
-Statement lock_trials(const std::vector<std::int64_t>& trials);
-Statement statement_for(const core::Write& write);
+/// All that the groups come to, in order, the locks first. A row that is written several times is written once, as it is
+/// in the end, where it came first: readers see the transaction whole. Every transaction that touches several of a kind
+/// takes their locks in one order: tasks' logs, trials, checkpoints, summaries of experiments, each sorted.
+std::vector<Statement> statements_for(const std::vector<const std::vector<core::Write>*>& groups);
 
 }  // namespace det::db

@@ -89,12 +89,26 @@ Result<std::set<CheckpointId>> start_checkpoints(Pool& pool) {
   return uuids;
 }
 
+namespace {
+
+/// In the order that all keep (pg_writes.h), with the summaries that triggers will change.
+Status lock_checkpoints(Connection& connection, const std::vector<CheckpointId>& uuids) {
+  TRY(connection.query("SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR UPDATE", texts(uuids)));
+  TRY(connection.query("SELECT FROM experiment_summaries WHERE experiment_id = ANY (ARRAY(SELECT t.experiment_id FROM"
+                       " checkpoints c JOIN trials t ON t.id = c.trial_id WHERE c.uuid = ANY ($1)))"
+                       " ORDER BY experiment_id FOR NO KEY UPDATE",
+                       texts(uuids)));
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids) {
   std::vector<CheckpointId> marked;
   TRY(pool.in_transaction([&](Connection& connection) -> Status {
     marked.clear();
-    // Locked before they are looked at, as add_model_version() does: none becomes a version of a model meanwhile.
-    TRY(connection.query("SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR UPDATE", texts(uuids)));
+    // Before they are looked at, as add_model_version() does: none becomes a version of a model meanwhile.
+    TRY(lock_checkpoints(connection, uuids));
     TRY_ASSIGN(const Rows rows,
                connection.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED'"
                                 " WHERE uuid = ANY ($1) AND state <> 'DELETED'"
@@ -114,10 +128,15 @@ Status mark_all_for_removal(Pool& pool, ExperimentId id) {
   if (!ended[0].next<bool>()) {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended");
   }
-  TRY(pool.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' FROM trials t WHERE"
-                 " t.id = c.trial_id AND t.experiment_id = $1 AND c.state <> 'DELETED'",
-                 id));
-  return {};
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(connection.query("SELECT FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.experiment_id = $1"
+                         " ORDER BY c.uuid FOR UPDATE OF c",
+                         id));
+    TRY(connection.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' FROM trials t WHERE"
+                         " t.id = c.trial_id AND t.experiment_id = $1 AND c.state <> 'DELETED'",
+                         id));
+    return {};
+  });
 }
 
 Result<std::vector<Marked>> marked_for_removal(Pool& pool, const CheckpointId& after, int limit) {
@@ -131,10 +150,13 @@ Result<std::vector<Marked>> marked_of(Pool& pool, ExperimentId id) {
 }
 
 Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids) {
-  TRY(pool.query("UPDATE checkpoints SET deleting = false, state = 'DELETED', resources = '{}', size = 0"
-                 " WHERE uuid = ANY ($1) AND deleting",
-                 texts(uuids)));
-  return {};
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(lock_checkpoints(connection, uuids));
+    TRY(connection.query("UPDATE checkpoints SET deleting = false, state = 'DELETED', resources = '{}', size = 0"
+                         " WHERE uuid = ANY ($1) AND deleting",
+                         texts(uuids)));
+    return {};
+  });
 }
 
 Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit) {

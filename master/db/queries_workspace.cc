@@ -184,6 +184,39 @@ Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, cons
   return rows[0].next<std::int64_t>();
 }
 
+namespace {
+
+/// `chosen` is a condition on p and w.
+#define DET_DESTINATION(chosen)                                                                                   \
+  "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"              \
+  " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, '')"                           \
+  " FROM (VALUES ($1)) AS asked (workload)"                                                                       \
+  " LEFT JOIN config_policies c ON c.workload = asked.workload AND coalesce(c.workspace_id, 0) = 0"              \
+  " LEFT JOIN (SELECT p.id, p.name, p.archived OR w.archived AS archived, w.id AS workspace,"                    \
+  "   w.name AS workspace_name FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE " chosen ") p ON true" \
+  " LEFT JOIN config_policies l ON l.workload = asked.workload AND coalesce(l.workspace_id, 0) = p.workspace"
+
+Result<Destination> read_destination(Result<Rows> rows) {
+  TRY(rows);
+  Destination to;
+  (*rows)[0].into(to.cluster_policies, to.project, to.workspace, to.name, to.workspace_name, to.archived,
+                  to.workspace_policies);
+  return to;
+}
+
+}  // namespace
+
+Result<Destination> find_destination(Pool& pool, const std::string& workload, std::int64_t project) {
+  return read_destination(pool.query(DET_DESTINATION("p.id = $2"), workload, project));
+}
+
+Result<Destination> find_destination(Pool& pool, const std::string& workload, const std::string& workspace,
+                                     const std::string& project, const Visible& visible) {
+  return read_destination(
+      pool.query(DET_DESTINATION("w.name = $2 AND p.name = $3 AND ($4::bigint[] IS NULL OR w.id = ANY ($4))"), workload,
+                 workspace, project, visible));
+}
+
 Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible) {
   TRY_ASSIGN(const Rows rows, pool.query("SELECT o.id FROM projects o WHERE " DET_PROJECT_KEY " = $1"
                                          " AND ($2::bigint[] IS NULL OR o.workspace_id = ANY ($2))",
@@ -249,21 +282,6 @@ Status delete_project(Pool& pool, std::int64_t id) {
   TRY(rows);
   if (rows->affected() == 0) return no_project(id);
   return {};
-}
-
-Result<std::vector<std::pair<std::string, std::string>>> list_project_names(Pool& pool,
-                                                                            const Visible& visible) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT w.name, p.name FROM projects p JOIN workspaces w"
-                        " ON w.id = p.workspace_id WHERE NOT p.archived AND NOT w.archived"
-                        " AND ($1::bigint[] IS NULL OR w.id = ANY ($1)) ORDER BY w.name, p.name",
-                        visible));
-  std::vector<std::pair<std::string, std::string>> names;
-  for (int i = 0; i < rows.size(); ++i) {
-    auto& [workspace, project] = names.emplace_back();
-    rows[i].into(workspace, project);
-  }
-  return names;
 }
 
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {

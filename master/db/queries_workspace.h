@@ -73,6 +73,17 @@ Result<ProjectRow> get_project(Pool& pool, std::int64_t id);
 /// The project of these names; kNotFound, also when `visible` leaves it out.
 Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, const std::string& project,
                                   const Visible& visible);
+/// Where an experiment goes, and the config policies that bind it there: YAML, "" where there are none.
+struct Destination {
+  std::int64_t project = 0, workspace = 0;  ///< 0: there is no such project
+  std::string name, workspace_name;
+  bool archived = false;  ///< the project or its workspace
+  std::string cluster_policies, workspace_policies;
+};
+/// One statement, since submissions wait for it: by number, or by names among what is visible.
+Result<Destination> find_destination(Pool& pool, const std::string& workload, std::int64_t project);
+Result<Destination> find_destination(Pool& pool, const std::string& workload, const std::string& workspace,
+                                     const std::string& project, const Visible& visible);
 /// kNotFound, also when `visible` leaves it out.
 Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible);
 /// `key` "": one is made of the id. kAlreadyExists.
@@ -90,9 +101,6 @@ Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace);
 /// kFailedPrecondition while experiments are in it; kNotFound.
 Status delete_project(Pool& pool, std::int64_t id);
 
-/// Every project that is visible and not archived, as (workspace, project).
-Result<std::vector<std::pair<std::string, std::string>>> list_project_names(Pool& pool,
-                                                                            const Visible& visible);
 /// All that exist. Repeats safely.
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project);
 

@@ -457,7 +457,7 @@ CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON trials DEFERRABLE INITIA
     FOR EACH ROW EXECUTE FUNCTION summarize_trial();
 CREATE CONSTRAINT TRIGGER summarize_changed AFTER UPDATE ON trials DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (OLD.last_validation <> NEW.last_validation OR OLD.best_metric IS DISTINCT FROM NEW.best_metric
-                       OR OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run)
+                       OR OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run AND OLD.run > 0)
     EXECUTE FUNCTION summarize_trial();
 CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON checkpoints DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.state = 'COMPLETED') EXECUTE FUNCTION summarize_checkpoint();

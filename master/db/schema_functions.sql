@@ -68,7 +68,7 @@ BEGIN
             RETURN NULL;
         END IF;
     ELSE
-        ends := OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run;
+        ends := OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run AND OLD.run > 0;
     END IF;
     SELECT * INTO was FROM experiment_summaries WHERE experiment_id = NEW.experiment_id;
     IF was.trial_id IS NULL

@@ -67,10 +67,8 @@ void check_project(const Subject& subject, const ClusterFacts& cluster) {
   const std::string workspace = subject.value("workspace").is_string() ? subject.value("workspace") : "";
   const std::string project = subject.value("project").is_string() ? subject.value("project") : "";
   if (workspace.empty() || project.empty()) return;
-  const bool there = std::find(cluster.projects.begin(), cluster.projects.end(),
-                               std::pair(workspace, project)) != cluster.projects.end();
   // The same words whether it is absent or not for this user.
-  if (!there)
+  if (cluster.has_project && !cluster.has_project(workspace, project))
     subject.problem("project", "E-CFG-REF",
                     "no project \"" + project + "\" in a workspace \"" + workspace + "\" is open to you");
 }

@@ -16,7 +16,7 @@ struct ClusterFacts {
   std::string default_pool;
   /// The master's `launch_error`: refuse what no agent could run; else warn, and let it wait.
   bool launch_error = true;
-  std::vector<std::pair<std::string, std::string>> projects;  ///< (workspace, project) that the user may use
+  std::function<bool(const std::string& workspace, const std::string& project)> has_project;  ///< that the user may see; null: not checked
   std::vector<std::string> host_paths;  ///< the directories that may be mounted, and all below; none: any
   std::function<bool(std::int64_t trial)> has_trial;  ///< as the source of a warm start; null: not checked
   std::function<bool(const std::string& uuid)> has_checkpoint;  ///< likewise

@@ -52,6 +52,7 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
 /// Where a configuration wants its experiment to be.
 struct Placement {
   std::string workspace, project;
+  bool operator==(const Placement&) const = default;
 };
 /// Read from the same layers as parse(), before policies of the workspace can be known. Empty where nothing is said,
 /// or nothing can be read: parse() says why.

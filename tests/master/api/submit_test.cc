@@ -235,6 +235,37 @@ TEST_CASE("policies of a workspace bind what goes into it, beside the cluster's,
   CHECK(none.text().empty());
 }
 
+TEST_CASE("an experiment goes where the request says, else the cluster's policy, else the file") {
+  Desk desk;
+  const std::int64_t lab = db::create_workspace(desk.bench.pool, "lab", UserId(1)).value();
+  const std::int64_t vision = db::create_project(desk.bench.pool, lab, "vision", "", UserId(1)).value();
+  const std::int64_t sound = db::create_project(desk.bench.pool, lab, "sound", "", UserId(1)).value();
+  v1::CreateExperimentRequest request;
+  request.set_config(std::string(kPlain) + "workspace: lab\nproject: vision\n");
+  const auto goes_to = [&] {
+    v1::CreateExperimentResponse response;
+    const int before = desk.experiments();
+    const grpc::Status status = desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response);
+    if (desk.experiments() == before) return status.error_message();
+    // The rows of this core are in memory, so the answer does not find them.
+    std::int64_t project = 0;
+    REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) { project = core.experiments().rbegin()->second.project; }));
+    return std::to_string(project);
+  };
+  CHECK(goes_to() == std::to_string(vision));
+  REQUIRE(desk.set_policies("invariant_config: {workspace: lab, project: sound}\n").ok());
+  CHECK(goes_to() == std::to_string(sound));
+  request.set_project_id(1);
+  CHECK(goes_to() == "1");
+  request.set_project_id(99);
+  CHECK_THAT(goes_to(), Catch::Contains("project 99 not found"));
+  request.set_project_id(0);
+  REQUIRE(db::archive_project(desk.bench.pool, sound, true));
+  CHECK_THAT(goes_to(), Catch::Contains("project sound is archived; unarchive it first"));
+  REQUIRE(desk.set_policies("invariant_config: {project: none}\n").ok());
+  CHECK_THAT(goes_to(), Catch::Contains("no project \"none\" in a workspace \"lab\" is open to you"));
+}
+
 TEST_CASE("the queue cannot be used to go past a policy") {
   Desk desk;
   v1::CreateExperimentResponse response;

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "master/db/queries_config.h"
 #include "master/db/queries_model.h"
 #include "master/db/queries_workspace.h"
 #include "tests/master/db/database.h"
@@ -200,11 +201,47 @@ TEST_CASE("what has a place is found in its workspace") {
   CHECK(db::list_projects(pool, {.workspace = lab, .users = {"ada"}})->rows.at(0).description == "eyes");
   REQUIRE(db::archive_workspace(pool, lab, true));
   CHECK(db::get_project(pool, vision)->archived);
-  CHECK(db::list_project_names(pool, std::nullopt)->size() == 1);
+  const auto archived = db::find_destination(pool, "EXPERIMENT", "lab", "vision", std::nullopt);
+  REQUIRE(archived);
+  CHECK(archived->project == vision);
+  CHECK(archived->archived);
   REQUIRE(db::move_project(pool, vision, 1));
   REQUIRE(db::delete_workspace(pool, lab));
   CHECK(db::delete_workspace(pool, lab).error().code == Code::kNotFound);
   CHECK(db::list_grants(pool, UserId(1), lab)->empty());
+}
+
+TEST_CASE("where an experiment goes is found with the policies that bind it there") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
+  const std::int64_t vision = db::create_project(pool, lab, "vision", "", UserId(1)).value();
+  const auto by_name = [&](const char* project, const db::Visible& visible) {
+    return db::find_destination(pool, "EXPERIMENT", "lab", project, visible).value();
+  };
+  CHECK(by_name("vision", std::nullopt).cluster_policies.empty());
+  REQUIRE(db::set_config_policies(pool, {"EXPERIMENT", std::nullopt}, "all", UserId(1)));
+  REQUIRE(db::set_config_policies(pool, {"NTSC", std::nullopt}, "tasks", UserId(1)));
+  REQUIRE(db::set_config_policies(pool, {"EXPERIMENT", lab}, "theirs", UserId(1)));
+  for (const db::Destination& to :
+       {by_name("vision", std::nullopt), by_name("vision", std::vector<std::int64_t>{lab}),
+        db::find_destination(pool, "EXPERIMENT", vision).value()}) {
+    CHECK(to.project == vision);
+    CHECK(to.workspace == lab);
+    CHECK(to.name == "vision");
+    CHECK(to.workspace_name == "lab");
+    CHECK_FALSE(to.archived);
+    CHECK(to.cluster_policies == "all");
+    CHECK(to.workspace_policies == "theirs");
+  }
+  // Of others nothing is said but what binds everybody.
+  for (const db::Destination& to : {by_name("sound", std::nullopt), by_name("vision", std::vector<std::int64_t>{1}),
+                                    db::find_destination(pool, "EXPERIMENT", 99).value()}) {
+    CHECK(to.project == 0);
+    CHECK(to.cluster_policies == "all");
+    CHECK(to.workspace_policies.empty());
+  }
+  CHECK(db::find_destination(pool, "EXPERIMENT", db::kDefaultProject)->workspace_policies.empty());
 }
 
 TEST_CASE("a context is stored once by its content") {

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/wait.h"
+#include "master/db/queries_gc.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
 #include "tests/master/db/samples.h"
@@ -151,6 +153,73 @@ TEST_CASE("text that PostgreSQL cannot hold is repaired, and bytes of a log line
                  core::AppendTaskLog{TaskId("t"), AllocationId("a"), "INFO", raw, WallTime{1}}});
   CHECK(database.value("SELECT exit_reason FROM trials") == "bad \xEF\xBF\xBD and \xE2\x90\x80 end");
   CHECK(database.value("SELECT log FROM task_logs") == raw);
+}
+
+TEST_CASE("a row that one transaction writes several times is stored as it is in the end") {
+  const Database database;
+  RunningStore running(open_store(database));
+  core::Experiment experiment = plain_experiment(), paused = experiment;
+  paused.state = core::State::kPaused;
+  core::Trial trial = plain_trial(), begun = trial, other = plain_trial(2);
+  begun.steps_completed = 7;
+  core::Allocation allocation = Sampler(3).allocation("1.1", TrialId(1)), moved = allocation;
+  moved.port = allocation.port + 1;
+  running.write({core::PutExperiment{experiment, true, "the user's text"}, core::PutTrial{trial},
+                 core::PutAllocation{allocation}, line(1), core::PutTrial{other}, core::PutTrial{begun}, line(2),
+                 core::PutAllocation{moved}, core::PutExperiment{paused}});
+  CHECK(database.value("SELECT state || ' ' || original_config FROM experiments") == "PAUSED the user's text");
+  CHECK(database.value("SELECT config->>'name' FROM experiments") == experiment.config->name);
+  CHECK(database.value("SELECT string_agg(id || ':' || steps_completed, ' ' ORDER BY id) FROM trials") ==
+        "1:7 2:" + std::to_string(other.steps_completed));
+  CHECK(database.number("SELECT port FROM allocations") == moved.port);
+  CHECK(lines(database) == "1 2");
+  CHECK(database.number("SELECT trials FROM experiment_summaries") == 2);
+}
+
+TEST_CASE("checkpoints of several experiments are written and removed at once without a deadlock") {
+  const Database database;
+  {
+    // Who fails because of one would be tried again, and nothing would show: here that takes too long.
+    db::Connection connection = database.connection();
+    REQUIRE(connection.script("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 30000',"
+                              " current_database()); END $$"));
+  }
+  RunningStore running(open_store(database));
+  const auto checkpoint = [](const char* uuid, std::int64_t trial) {
+    return core::InsertCheckpoint{CheckpointId(uuid), TrialId(trial), 1, TaskId("t"), AllocationId("a"), 5,
+                                  R"({"model.bin":10})", "{}", WallTime{1}};
+  };
+  running.write({core::PutExperiment{plain_experiment(1), true}, core::PutTrial{plain_trial(1, 1)},
+                 core::PutExperiment{plain_experiment(2), true}, core::PutTrial{plain_trial(2, 2)}, checkpoint("a1", 1),
+                 checkpoint("a2", 2)});
+  const auto waiting = [&](std::int64_t sessions) {
+    return wait_until(
+        [&] {
+          return database.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+                                 " wait_event_type = 'Lock'") == sessions;
+        },
+        std::chrono::seconds(20));
+  };
+  // Both come to experiment 1 while it is held, the remover first; the writer has been at experiment 2 by then, were it
+  // not for the order.
+  db::Connection gate = database.connection();
+  REQUIRE(gate.begin());
+  REQUIRE(gate.query("SELECT FROM experiment_summaries WHERE experiment_id = 1 FOR UPDATE"));
+  db::Pool pool(database.connect());
+  std::optional<Result<std::vector<CheckpointId>>> removed;
+  std::thread remover([&] { removed = db::mark_for_removal(pool, {CheckpointId("a1"), CheckpointId("a2")}); });
+  CHECK(waiting(1));
+  const db::Sequence written = running.store().append({checkpoint("b2", 2), checkpoint("b1", 1)});
+  CHECK(waiting(2));
+  const MonoTime begun = mono_now();
+  REQUIRE(gate.commit());
+  CHECK(running.wait_durable(written));
+  remover.join();
+  CHECK(mono_now() - begun < std::chrono::seconds(25));
+  REQUIRE(*removed);
+  CHECK((*removed)->size() == 2);
+  CHECK(database.value("SELECT string_agg(experiment_id || ':' || checkpoints || ':' || checkpoint_bytes, ' '"
+                       " ORDER BY experiment_id) FROM experiment_summaries") == "1:1:10 2:1:10");
 }
 
 TEST_CASE("a checkpoint's size is the sum of its files") {

@@ -103,6 +103,15 @@ TEST_CASE("a pipeline is one transaction's worth of statements, whole or not at 
   CHECK(missing.error().code == Code::kInternal);
 }
 
+TEST_CASE("a pool lends the connection that was used last") {
+  const Database database(false);
+  db::Pool pool(database.connect(), 4);
+  const auto process = [](db::Connection& connection) { return Result<int>(connection.backend_pid()); };
+  const auto first = pool.with<int>(process);
+  REQUIRE(first);
+  for (int i = 0; i < 5; ++i) CHECK(pool.with<int>(process) == first);
+}
+
 TEST_CASE("a commit of a failed transaction is no success") {
   const Database database(false);
   db::Connection connection = database.connection();

@@ -63,7 +63,8 @@ ClusterFacts small_cluster(bool launch_error) {
           },
           .default_pool = "default",
           .launch_error = launch_error,
-          .projects = {{"Uncategorized", "Uncategorized"}},
+          .has_project = [](const std::string& workspace,
+                            const std::string& project) { return workspace == "Uncategorized" && project == workspace; },
           .host_paths = {"/shared"},
           .has_trial = [](std::int64_t trial) { return trial == 1; },
           .has_checkpoint = [](const std::string& uuid) { return uuid == "there"; }};
