@@ -48,6 +48,12 @@ v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::o
     case Exit::Kind::kStopped:
       update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STOPPED);
       break;
+    case Exit::Kind::kOutOfMemory:
+      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_OUT_OF_MEMORY);
+      break;
+    case Exit::Kind::kStorageFull:
+      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STORAGE_FULL);
+      break;
   }
   return update;
 }
@@ -81,7 +87,8 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       data_(std::move(data)),
       events_(std::move(events)),
       watcher_(std::move(watcher)),
-      site_{settings_, data_, std::move(devices), prefix, way.channel, way.trust},
+      ports_(data_.instance()),
+      site_{settings_, data_, std::move(devices), prefix, way.channel, way.trust, ports_.number()},
       runtime_(data_, prefix + "/bin/det-supervisor", *watcher_),
       renewal_(site_.channel, way.trust, settings_.id),
       logs_(site_.channel, settings_.id,

@@ -15,6 +15,7 @@
 #include "agent/join.h"
 #include "agent/link.h"
 #include "agent/log_ship.h"
+#include "agent/ports.h"
 #include "agent/prepare.h"
 #include "agent/runtime.h"
 #include "agent/watcher.h"
@@ -83,6 +84,7 @@ class Agent {
   // Shared with callbacks that may come after our end.
   const std::shared_ptr<Events> events_;
   const std::unique_ptr<Watcher> watcher_;
+  const PortBlock ports_;
   const Site site_;
   Runtime runtime_;
   Renewal renewal_;

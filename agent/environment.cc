@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "agent/ports.h"
 #include "base/json.h"
 
 namespace det::agent {
@@ -49,19 +50,20 @@ void add_gang(const v1::StartAllocation& order, std::map<std::string, std::strin
 }
 
 /// Where the ranks of upstream's launchers meet, and its DistributedContext: tasks share their machine's network, so each
-/// has ports of its own. A gang has a number for itself; else the first slot is one that nobody else holds.
-void add_ports(const v1::StartAllocation& order, std::map<std::string, std::string>& variables) {
+/// has ports of its own. A gang has a number for itself; else the first slot is one that nobody else of this agent holds.
+void add_ports(const v1::StartAllocation& order, int block, std::map<std::string, std::string>& variables) {
   if (order.gang_size() == 0 && order.slots_size() == 0) return;
   const bool gang = order.gang_size() > 0;
   const auto port = [&](int below_gang, int single) {
-    return std::to_string(gang ? order.gang_port() - below_gang : single + order.slots(0));
+    return std::to_string(gang ? order.gang_port() - below_gang
+                               : single + block * PortBlock::kSlots + order.slots(0) % PortBlock::kSlots);
   };
   variables["C10D_PORT"] = port(0, 13'000);
   variables["INTER_TRAIN_PROCESS_COMM_PORT_1"] = port(10'000, 14'000);
   variables["INTER_TRAIN_PROCESS_COMM_PORT_2"] = port(12'000, 15'000);
 }
 
-void add_trial(const v1::StartAllocation& order, std::map<std::string, std::string>& variables) {
+void add_trial(const v1::StartAllocation& order, int port_block, std::map<std::string, std::string>& variables) {
   variables["DET_EXPERIMENT_ID"] = std::to_string(order.experiment_id());
   variables["DET_TRIAL_ID"] = std::to_string(order.trial_id());
   variables["DET_TRIAL_RUN_ID"] = std::to_string(order.run());
@@ -71,7 +73,7 @@ void add_trial(const v1::StartAllocation& order, std::map<std::string, std::stri
   variables["DET_STEPS_COMPLETED"] = std::to_string(order.steps_completed());
   if (!order.latest_checkpoint().empty()) variables["DET_LATEST_CHECKPOINT"] = order.latest_checkpoint();
   add_gang(order, variables);
-  add_ports(order, variables);
+  add_ports(order, port_block, variables);
 }
 
 }  // namespace
@@ -120,7 +122,7 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_USER"] = "trial-" + std::to_string(order.trial_id());  // there is no user's token in a task
   variables["DET_CONTAINER_ID"] = order.allocation_id();
   variables["DET_SESSION_TOKEN"] = order.token();
-  if (order.trial_id() != 0) add_trial(order, variables);
+  if (order.trial_id() != 0) add_trial(order, around.port_block, variables);
   variables["DET_WORKDIR"] = around.workdir;
   variables["DET_RUN_DIR"] = around.run_dir;
 

@@ -22,6 +22,13 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kMostContext = 128LL << 20;
 constexpr Duration kFetchTimeout = 5min;  // all tries together: the master may be restarting
 
+/// Below a message: the compiler's first error.
+std::string first_error(const std::string& output) {
+  for (const std::string& line : split(output, '\n'))
+    if (line.find(": error: ") != std::string::npos) return "\n" + line;
+  return "";
+}
+
 Exit failed(std::string message) { return {Exit::Kind::kFailed, 1, std::move(message)}; }
 Exit lost(const Error& error) { return {Exit::Kind::kLost, 0, error.message}; }
 
@@ -158,7 +165,7 @@ class Preparation {
     }
     if (outcome->library.empty()) {
       say("ERROR", source + " does not compile");
-      return failed(source + " does not compile");
+      return failed(source + " does not compile" + first_error(outcome->output));
     }
     say("INFO", outcome->cached ? source + " was built before"
                                 : source + " built in " + human_duration(mono_now() - begun));
@@ -182,6 +189,7 @@ class Preparation {
                               .agent_id = site_.settings.id,
                               .devices = site_.devices,
                               .cpus = cpu_count(),
+                              .port_block = site_.port_block,
                               .workdir = dir_.workdir(),
                               .run_dir = dir_.path(),
                               .programs = site_.prefix + "/bin",

@@ -33,6 +33,7 @@ struct Site {
   std::string prefix;  ///< the installation: bin/ and share/det/ are in it
   std::shared_ptr<grpc::Channel> channel;
   MasterTrust trust;
+  int port_block = 0;
 };
 
 /// Leaves `dir` with its spec.json; what the user should read of it is in its log. Nothing on success, else

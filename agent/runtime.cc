@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/task/processes.h"
+#include "agent/verdict.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -39,7 +40,7 @@ std::optional<Exit> read_note(const std::string& path) {
   const auto value = parse_json(*text);
   if (!value || !value->is_object()) return std::nullopt;
   const int kind = value->value("kind", -1);
-  if (kind < 0 || kind > static_cast<int>(Exit::Kind::kStopped)) return std::nullopt;
+  if (kind < 0 || kind > static_cast<int>(Exit::Kind::kStorageFull)) return std::nullopt;
   return Exit{static_cast<Exit::Kind>(kind), value->value("code", 0), value->value("message", std::string())};
 }
 
@@ -113,11 +114,7 @@ std::optional<AllocationId> Runtime::ended(std::uint64_t key) {
 }
 
 Exit conclude_end(const AllocationId& id, const TaskDir& dir) {
-  if (const auto exit = dir.read_exit()) {
-    const int code = exit->status.shell_code();
-    if (exit->status.ok() && exit->message.empty()) return {Exit::Kind::kSucceeded, 0, "exit code 0"};
-    return {Exit::Kind::kFailed, code, exit->message.empty() ? to_string(exit->status) : exit->message};
-  }
+  if (const auto exit = dir.read_exit()) return verdict_of(*exit);
   if (!kill_with_environment(mark_of(dir), kCleanup)) {
     log::error("processes of an allocation cannot be killed", {{"allocation", id}});
   }

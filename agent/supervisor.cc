@@ -16,10 +16,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <iostream>
 #include <optional>
 
 #include "agent/task/log_file.h"
+#include "agent/task/memory.h"
 #include "agent/task/processes.h"
 #include "agent/task/task_dir.h"
 #include "base/clock.h"
@@ -29,18 +31,30 @@
 namespace det::agent {
 namespace {
 
+constexpr std::size_t kLastLines = 5;
+constexpr std::size_t kLastLineBytes = 300;
+
 /// One output of the task, on its way into the log.
 struct Output {
   UniqueFd fd;
   LogStream stream;
   LineSplitter lines;
+  std::deque<std::string> last;  ///< for who asks why it ended
+
+  void keep(LogWriter& log, std::string line) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      if (last.size() == kLastLines) last.pop_front();
+      last.push_back(line.substr(0, kLastLineBytes));
+    }
+    log.append(stream, std::move(line));
+  }
 
   /// False at its end.
   bool read_some(LogWriter& log) {
     char buffer[64 * 1024];
     const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-    auto sink = [&](std::string line) { log.append(stream, std::move(line)); };
+    auto sink = [&](std::string line) { keep(log, std::move(line)); };
     if (got > 0) {
       lines.feed({buffer, static_cast<std::size_t>(got)}, sink);
       return true;
@@ -66,10 +80,23 @@ class Supervisor {
     while (!exit_ || children_left_) turn();
     drain();
     log_.flush_dropped();
-    return dir_.write_exit({*exit_, ""});
+    return dir_.write_exit(how_it_ended());
   }
 
  private:
+  TaskExit how_it_ended() const {
+    TaskExit end{*exit_, "", {}, {}};
+    if (end.status.ok()) return end;
+    const auto& lines = outputs_[1].last.empty() ? outputs_[0].last : outputs_[1].last;
+    end.last_lines.assign(lines.begin(), lines.end());
+    // Others may share our control group: it must look like one of ours, too.
+    const bool killed = end.status.shell_code() == 128 + SIGKILL ||
+                        std::any_of(lines.begin(), lines.end(),
+                                    [](const std::string& line) { return line.find("Killed") != std::string::npos; });
+    if (killed && oom_kills() > oom_before_) end.memory_limit = memory_limit();
+    return end;
+  }
+
   Status start() {
     ProcessOptions options{.argv = spec_.argv,
                            .env = spec_.env,
@@ -140,7 +167,7 @@ class Supervisor {
       pollfd ready{output.fd.get(), POLLIN, 0};
       while (output.fd && ::poll(&ready, 1, 0) > 0 && output.read_some(log_)) {
       }
-      output.lines.finish([&](std::string line) { log_.append(output.stream, std::move(line)); });
+      output.lines.finish([&](std::string line) { output.keep(log_, std::move(line)); });
     }
   }
 
@@ -149,7 +176,8 @@ class Supervisor {
   LogWriter log_;
   UniqueFd signals_;
   pid_t main_ = 0;
-  std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}}, Output{{}, LogStream::kStderr, {}}};
+  const std::int64_t oom_before_ = oom_kills();
+  std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}}, Output{{}, LogStream::kStderr, {}, {}}};
   std::optional<ExitStatus> exit_;
   std::optional<MonoTime> kill_at_;
   bool children_left_ = true;

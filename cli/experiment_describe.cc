@@ -90,6 +90,20 @@ Status print_tables(const Flags& flags, const std::vector<std::pair<std::string,
   return {};
 }
 
+/// Below the tables: why trials failed, in a line each. What went wrong is said in the first line, and by a program in its last.
+void print_failures(const std::vector<Described>& all) {
+  std::string text;
+  for (const Described& each : all) {
+    for (const v1::Trial& trial : each.trials) {
+      const std::vector<std::string> lines = split(trial.exit_reason(), '\n');
+      if (lines.empty() || lines.front().empty()) continue;
+      text += "Trial " + std::to_string(trial.id()) + ", last failure: " + printable(lines.front()) +
+              (lines.size() > 1 ? ": " + printable(lines.back()) : "") + "\n";
+    }
+  }
+  if (!text.empty()) std::cout << "\n" << text;
+}
+
 Result<int> describe(Session& session, const Flags& flags) {
   TRY_ASSIGN(const std::vector<int> ids, parse_ids(flags.ids));
   TRY_ASSIGN(Client * client, session.client());
@@ -120,6 +134,7 @@ Result<int> describe(Session& session, const Flags& flags) {
   TRY(print_tables(flags, {{"experiments", experiment_table(all)},
                            {"trials", std::move(trials)},
                            {"workloads", workload_table(workloads, true)}}));
+  if (!flags.output.csv && flags.directory.empty()) print_failures(all);
   return 0;
 }
 

@@ -113,7 +113,7 @@ Command set_verb() {
                },
                in(0, 1e6)),
            {{"gc-policy"}, "Say which checkpoints to keep.", declare_gc_policy},
-           not_offered({"log-retention"}, "logs are kept as long as their experiment")}};
+           not_offered({"log-retention"}, "retention_policy of the configuration says it")}};
 }
 
 }  // namespace det::cli

@@ -106,7 +106,7 @@ Command task_command() {
           {},
           {{{"list", "ls"}, "List what runs.", declare_list},
            {{"logs"}, "Print the log of what runs.", declare_logs},
-           not_offered({"cleanup-logs"}, "logs are kept as long as their experiment")}};
+           not_offered({"cleanup-logs"}, "retention_policy of the configuration says it")}};
 }
 
 }  // namespace det::cli

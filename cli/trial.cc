@@ -47,7 +47,7 @@ Result<int> describe(Session& session, const DescribeFlags& flags) {
   const Table body = workload_table({{flags.id, workloads}}, false);
   std::cout << (flags.output.csv ? to_csv(head) + "\r\n" + to_csv(body)
                                  : to_text(head) + "\n" + to_text(body));
-  if (!trial.exit_reason().empty()) std::cout << "\nLast failure: " << printable(trial.exit_reason()) << '\n';
+  if (!trial.exit_reason().empty()) std::cout << "\nLast failure: " << printable_lines(trial.exit_reason());
   return 0;
 }
 
@@ -181,7 +181,7 @@ Command trial_command() {
            {{"set"},
             "Change what is said of a trial.",
             {},
-            {not_offered({"log-retention"}, "logs are kept as long as their experiment")}}}};
+            {not_offered({"log-retention"}, "retention_policy of the configuration says it")}}}};
 }
 
 }  // namespace det::cli

@@ -27,6 +27,7 @@
 #include "master/db/join.h"
 #include "master/db/pg_store.h"
 #include "master/db/private_server.h"
+#include "master/db/queries_log.h"
 #include "master/http/site.h"
 
 namespace det {
@@ -231,12 +232,19 @@ class Master {
     site_->tick();
     ++ticks_;
     // Once an hour is plenty: what has expired is refused anyway.
-    if (ticks_ % (3600 * kTicksPerSecond) == 0) {
+    if (ticks_ % (3600 * kTicksPerSecond) == 1) {
       chores_.try_post([this] {
         (void)db::delete_expired_sessions(pool_);
         (void)db::delete_expired_joins(pool_);
+        forget_logs();
       });
     }
+  }
+
+  void forget_logs() {
+    const auto tasks = db::forget_logs(pool_, config_.log_retention_days);
+    if (!tasks) log::warn("old logs are not removed", {{"reason", tasks.error().message}});
+    if (tasks && *tasks > 0) log::info("old logs were removed", {{"tasks", *tasks}});
   }
 
   /// For the collector, which is there before the server is.

@@ -71,14 +71,22 @@ Result<ProcessId> TaskDir::read_supervisor() const {
 }
 
 Status TaskDir::write_exit(const TaskExit& exit) const {
-  const Json value{{"code", exit.status.code}, {"signal", exit.status.signal}, {"message", exit.message}};
+  Json value{{"code", exit.status.code}, {"signal", exit.status.signal}, {"message", exit.message},
+             {"last_lines", encode(exit.last_lines)}};
+  if (exit.memory_limit) value["memory_limit"] = *exit.memory_limit;
   return replace_file(path_ + "/exit.json", dump_json(value), 0600);
 }
 
 Result<TaskExit> TaskDir::read_exit() const {
   return read_json(path_ + "/exit.json", [](const Json& value) -> Result<TaskExit> {
-    return TaskExit{{value.at("code").get<int>(), value.at("signal").get<int>()},
-                    value.at("message").get<std::string>()};
+    TaskExit exit{{value.at("code").get<int>(), value.at("signal").get<int>()},
+                  value.at("message").get<std::string>(), {}, {}};
+    // Supervisors outlive their agent: that of an older release says less.
+    if (value.contains("last_lines")) {
+      TRY_ASSIGN(exit.last_lines, decode(value.at("last_lines")));
+    }
+    if (value.contains("memory_limit")) exit.memory_limit = value.at("memory_limit").get<std::int64_t>();
+    return exit;
   });
 }
 

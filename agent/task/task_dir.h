@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct ProcessId {
 struct TaskExit {
   ExitStatus status;
   std::string message;
+  std::vector<std::string> last_lines;  ///< of its errors, else of its output; none when it ended well. Any bytes
+  /// Set when the kernel killed it, or one of its processes, for want of memory. In bytes.
+  std::optional<std::int64_t> memory_limit;
   bool operator==(const TaskExit&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Owns the states of one agent's link, on the edge worker:
+// Owns the states of one agent's link, on the edge worker (contexts and logs: agent_bulk.cc):
 //
 //   opened → (Hello, accepted by the core) live → (end of stream, silence, shutdown) finished
 #include "master/api/agent_link.h"
@@ -10,8 +10,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "master/api/convert.h"
-#include "master/db/queries_allocation.h"
-#include "master/db/queries_model.h"
 
 namespace det::api {
 namespace {
@@ -19,20 +17,13 @@ namespace {
 constexpr int kMissedHeartbeats = 3;
 constexpr Duration kLook = std::chrono::seconds(5);  // between two looks at certificates
 constexpr std::size_t kMostDevices = 1024;
-constexpr std::size_t kChunkBytes = 1 << 20;
-constexpr std::size_t kLongestLine = 64 * 1024;
-constexpr int kMostLines = 10'000;
-
-bool is_name(const std::string& text, std::size_t longest) {
-  return !text.empty() && text.size() <= longest && !has_control_characters(text) && !find_bad_utf8(text);
-}
 
 Status check_hello(const v1::Hello& hello) {
-  if (!is_name(hello.agent_id(), 128)) {
+  if (!is_agent_name(hello.agent_id(), 128)) {
     return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
   }
-  if (!is_name(hello.instance(), 128)) return fail(Code::kInvalidArgument, "instance: 1 to 128 characters");
-  if (!hello.pool().empty() && !is_name(hello.pool(), 128)) {
+  if (!is_agent_name(hello.instance(), 128)) return fail(Code::kInvalidArgument, "instance: 1 to 128 characters");
+  if (!hello.pool().empty() && !is_agent_name(hello.pool(), 128)) {
     return fail(Code::kInvalidArgument, "pool: at most 128 characters, no control characters");
   }
   if (static_cast<std::size_t>(hello.devices_size()) > kMostDevices) {
@@ -46,6 +37,10 @@ int seconds(Duration duration) {
 }
 
 }  // namespace
+
+bool is_agent_name(const std::string& text, std::size_t longest) {
+  return !text.empty() && text.size() <= longest && !has_control_characters(text) && !find_bad_utf8(text);
+}
 
 TaskId task_of(const AllocationId& id) { return TaskId(id.value.substr(0, id.value.rfind('.'))); }
 
@@ -261,42 +256,6 @@ class Refused : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComman
   void OnDone() override { delete this; }
 };
 
-/// Sends one archive in chunks.
-class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
- public:
-  ContextSender(const Context& context, Peer peer, std::string digest)
-      : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
-    if (!context_.workers.try_post([this] { load(); })) {
-      Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
-    }
-  }
-  void OnWriteDone(bool ok) override { ok ? next() : Finish(grpc::Status::CANCELLED); }
-  void OnDone() override { delete this; }
-
- private:
-  void load() {
-    auto caller = authorize_agent(peer_, context_.pool);
-    if (!caller) return Finish(to_grpc(caller.error()));
-    auto bytes = db::get_model_definition(context_.pool, digest_);
-    if (!bytes) return Finish(to_grpc(bytes.error()));
-    bytes_ = std::move(*bytes);
-    next();
-  }
-  void next() {
-    if (sent_ >= bytes_.size()) return Finish(grpc::Status::OK);
-    response_.set_chunk(bytes_.substr(sent_, kChunkBytes));
-    sent_ += response_.chunk().size();
-    StartWrite(&response_);
-  }
-
-  const Context& context_;
-  const Peer peer_;
-  const std::string digest_;
-  std::string bytes_;
-  std::size_t sent_ = 0;
-  v1::GetContextResponse response_;
-};
-
 }  // namespace
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(grpc::CallbackServerContext* call) {
@@ -305,66 +264,6 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
   auto link = std::make_shared<AgentLink>(*this, std::move(peer));
   link->start();
   return link.get();
-}
-
-grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
-    grpc::CallbackServerContext* call, const v1::GetContextRequest* request) {
-  return new ContextSender(context_, peer_of(*call), request->digest());
-}
-
-namespace {
-
-/// An agent of another machine speaks for its own processes alone. (One without a certificate is whoever it says.)
-Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Pool& pool) {
-  if (!caller.agent) return {};
-  TRY_ASSIGN(const bool held, db::held_by(pool, allocation, *caller.agent));
-  if (held) return {};
-  return fail(Code::kNotFound,
-              "allocation " + make_utf8(allocation.value) + " was never on the agent " + caller.agent->value);
-}
-
-}  // namespace
-
-grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
-                                                 const v1::ShipLogsRequest* request,
-                                                 v1::ShipLogsResponse* response) {
-  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  const bool taken =
-      context_.workers.try_post([this, reactor, request, response, peer = peer_of(*call)] {
-        const auto caller = authorize_agent(peer, context_.pool);
-        if (!caller) return reactor->Finish(to_grpc(caller.error()));
-        if (auto named = caller->check_name(request->agent_id()); !named)
-          return reactor->Finish(to_grpc(named.error()));
-        if (!is_name(request->allocation_id(), 256) || request->first_line() < 1 ||
-            request->lines_size() > kMostLines) {
-          return reactor->Finish(to_grpc(Error{
-              Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
-        }
-        if (auto its = may_log(*caller, AllocationId(request->allocation_id()), context_.pool); !its)
-          return reactor->Finish(to_grpc(its.error()));
-        db::LogBatch batch{.allocation = AllocationId(request->allocation_id()),
-                           .agent = AgentId(make_utf8(request->agent_id())),
-                           .first_line = request->first_line()};
-        batch.task = task_of(batch.allocation);
-        for (const v1::LogLine& line : request->lines()) {
-          batch.lines.push_back(from_proto(line));
-          std::string& text = batch.lines.back().text;
-          if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + " [cut]";
-        }
-        batch.done = [this, reactor, response, task = batch.task, lines = batch.lines.size()](Result<std::int64_t> next) {
-          if (!next) return reactor->Finish(to_grpc(next.error()));
-          response->set_next_line(*next);
-          context_.calls->log_lines += lines;
-          context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
-          reactor->Finish(grpc::Status::OK);
-        };
-        if (!context_.bulk.push(std::move(batch))) {
-          reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
-        }
-      });
-  if (!taken)
-    reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
-  return reactor;
 }
 
 void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command) {

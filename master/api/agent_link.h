@@ -58,6 +58,9 @@ class AgentService final : public v1::AgentService::CallbackService {
   MonoTime next_look_;
 };
 
+/// What an agent may call itself and its things: some text, short, and nothing that a terminal obeys.
+bool is_agent_name(const std::string& text, std::size_t longest);
+
 /// The task of an allocation: its id without the run number.
 TaskId task_of(const AllocationId& id);
 

@@ -268,6 +268,12 @@ Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update) {
     case v1::AllocationExit::KIND_STOPPED:
       exit.kind = core::ExitKind::kStopped;
       break;
+    case v1::AllocationExit::KIND_OUT_OF_MEMORY:
+      exit.kind = core::ExitKind::kOutOfMemory;
+      break;
+    case v1::AllocationExit::KIND_STORAGE_FULL:
+      exit.kind = core::ExitKind::kStorageFull;
+      break;
     default:
       exit.kind = core::ExitKind::kLost;
       break;
@@ -300,6 +306,8 @@ void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out) {
   exit->set_message(held.exit->message);
   switch (held.exit->kind) {
     case core::ExitKind::kSucceeded:
+    case core::ExitKind::kPreempted:
+    case core::ExitKind::kInvalidHp:
       exit->set_kind(v1::AllocationExit::KIND_SUCCEEDED);
       break;
     case core::ExitKind::kFailed:
@@ -310,6 +318,12 @@ void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out) {
       break;
     case core::ExitKind::kStopped:
       exit->set_kind(v1::AllocationExit::KIND_STOPPED);
+      break;
+    case core::ExitKind::kOutOfMemory:
+      exit->set_kind(v1::AllocationExit::KIND_OUT_OF_MEMORY);
+      break;
+    case core::ExitKind::kStorageFull:
+      exit->set_kind(v1::AllocationExit::KIND_STORAGE_FULL);
       break;
   }
 }

@@ -40,18 +40,30 @@ const core::Allocation* allocation_of(const core::Core& core, const core::Trial&
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
+/// Slots are free when it is certain that nothing runs there.
+std::string who_is_away(const core::Core& core, const core::Allocation& allocation) {
+  for (const core::AllocationPart& part : allocation.parts) {
+    auto agent = core.agents().find(part.agent);
+    const bool ended = part.state == core::AllocationState::kTerminated;
+    if (!ended && (agent == core.agents().end() || agent->second.session == 0))
+      return "; agent " + part.agent.value + " is out of reach, and nothing is known of it until that is back or given up";
+  }
+  return "";
+}
+
 /// Why a trial that lives does not wait for slots.
 std::string what_else(const core::Core& core, const core::Trial& trial) {
   const std::string name = "trial " + number(trial.id.value);
   if (core.experiments().at(trial.experiment).unmanaged) return name + " runs outside the cluster";
   if (const core::Allocation* allocation = allocation_of(core, trial)) {
     return name + (allocation->state == core::AllocationState::kTerminating ? " is leaving " : " has slots: ") +
-           where(*allocation);
+           where(*allocation) + who_is_away(core, *allocation);
   }
   if (core::is_terminal(trial.state)) return name + " has ended: " + std::string(core::state_name(trial.state));
   if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
   if (trial.held) return name + " waits at a rung of its search, which may let it go on";
-  return name + " could not start, and is tried again in a moment";
+  const std::string why = trial.exit_reason.substr(0, trial.exit_reason.find('\n'));
+  return name + " is tried again in a minute at most" + (why.empty() ? "" : "; the last time: " + why);
 }
 
 void copy_pool(const core::Core& core, Sight& sight) {

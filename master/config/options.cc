@@ -200,16 +200,16 @@ OptionTable all_options() {
           {"heartbeat", Kind::kDuration, "10s",
            "How often agents say that they live; three missed end the connection."},
           {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
-          {"agent_kill_grace", Kind::kDuration, "15s",
-           "From SIGTERM to SIGKILL of an allocation's processes."},
+          {"agent_kill_grace", Kind::kDuration, "10s", "From SIGTERM to SIGKILL of an allocation's processes."},
           {"agent_margin", Kind::kDuration, "10s",
-           "How long beyond lease and grace the master waits before it gives a silent agent's trials to "
-           "others."},
+           "How long beyond lease and grace the master waits before it gives a silent agent's trials to others."},
           {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
           {"unmanaged_limit", Kind::kDuration, "5m",
-           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as "
-           "often."},
+           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as often."},
           {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
+          {"log_retention_days", Kind::kInt, "-1",
+           "Days after the end of a trial or command until its log is removed, where its configuration does not say "
+           "(retention_policy); -1 is never."},
           {"connections", Kind::kInt, "2000", "Most connections at a time."},
           {"connections_per_address", Kind::kInt, "64",
            "Most connections from one address; this machine is exempt."},
@@ -273,6 +273,9 @@ Result<MasterConfig> read_master_config(const Options& options) {
     if (options.integer(name) < 1 || options.integer(name) > 1'000'000)
       checker.add(name, "must be within 1 and 1000000");
   }
+  config.log_retention_days = options.integer("log_retention_days");
+  if (config.log_retention_days < -1 || config.log_retention_days > 32767)
+    checker.add("log_retention_days", "must be from -1 to 32767");
   config.connections = static_cast<int>(options.integer("connections"));
   config.connections_per_address = static_cast<int>(options.integer("connections_per_address"));
   auto level = parse_log_level(options.text("log.level"));

@@ -43,6 +43,7 @@ struct MasterConfig {
   } tls;
   Duration agent_lease{}, agent_kill_grace{}, agent_margin{}, kill_repeat{}, heartbeat{}, session_lifetime{};
   Duration unmanaged_limit{};
+  std::int64_t log_retention_days = -1;
   int connections = 2000, connections_per_address = 64;
 };
 

@@ -12,6 +12,13 @@ namespace {
 constexpr int kFirstPort = 29400;  // as torchrun
 constexpr int kPorts = 2000;       // well below those that the kernel gives out
 
+std::string first_line(const Exit& exit) { return exit.message.substr(0, exit.message.find('\n')); }
+
+/// Added to the line for people, above what a task printed.
+void say_more(Exit& exit, const std::string& more) {
+  exit.message.insert(std::min(exit.message.find('\n'), exit.message.size()), more);
+}
+
 }  // namespace
 
 Allocation* Core::Impl::live_allocation(TrialId trial) {
@@ -146,7 +153,7 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
   const bool counts = part.exit->kind != ExitKind::kSucceeded && !part.daemon;
   if (counts && (!allocation.exit || is(Mutant::kLastExitCounts))) {
     allocation.exit = part.exit;
-    if (gang) allocation.exit->message += " (on agent " + part.agent.value + ")";
+    if (gang) say_more(*allocation.exit, " (on agent " + part.agent.value + ")");
   }
   excuse(allocation);
   if (is(Mutant::kGangFreedAtFirst)) tell_ended(allocation);
@@ -156,7 +163,7 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
   if (last) return finish(allocation);
   if (allocation.kill_again || is(Mutant::kGangOutlivesPart)) return;
   if (allocation.exit)
-    return end_the_others(allocation, "a part of it ended: " + allocation.exit->message + "; the others are killed", "ERROR");
+    return end_the_others(allocation, "a part of it ended: " + first_line(*allocation.exit) + "; the others are killed", "ERROR");
   if (only_helpers_live(allocation)) end_the_others(allocation, "all but its helpers have ended; these are ended too", "INFO");
 }
 
@@ -168,7 +175,7 @@ void Core::Impl::excuse(Allocation& allocation) {
     const bool lost = part.exit && part.exit->kind == ExitKind::kLost;
     if (!lost && (part.exit || agents.at(part.agent).session != 0)) continue;
     allocation.exit->kind = ExitKind::kLost;
-    allocation.exit->message += ", agent " + part.agent.value + (lost ? " lost it" : " being out of reach");
+    say_more(*allocation.exit, ", agent " + part.agent.value + (lost ? " lost it" : " being out of reach"));
     touched_allocations.insert(&allocation);
     return;
   }
@@ -191,6 +198,7 @@ void Core::Impl::finish(Allocation& allocation) {
                                       [](const AllocationPart& part) { return !part.daemon; });
     allocation.exit = (counted == allocation.parts.end() ? allocation.parts.begin() : counted)->exit;
   }
+  name_exit(allocation);
   allocation.ended = now.wall;
   allocation.preempt_deadline.reset();
   allocation.kill_again.reset();
@@ -199,11 +207,26 @@ void Core::Impl::finish(Allocation& allocation) {
   live.erase(allocation.trial);
   ports.erase(allocation.port);
   tell_ended(allocation);
-  const bool ok =
-      allocation.exit->kind == ExitKind::kSucceeded || allocation.exit->kind == ExitKind::kStopped;
-  log(allocation, "exited: " + allocation.exit->message, ok ? "INFO" : "ERROR");
+  const ExitKind kind = allocation.exit->kind;
+  const bool bad = is_failure(kind) || kind == ExitKind::kLost || kind == ExitKind::kStorageFull;
+  // What it printed last is in the log already.
+  log(allocation, "exited: " + first_line(*allocation.exit), bad ? "ERROR" : "INFO");
   if (is_command(allocation.trial)) return decide(commands.at(command_of(allocation.trial)), allocation);
   decide(trials.at(allocation.trial), allocation);
+}
+
+/// What the process has told us says more than its exit code.
+void Core::Impl::name_exit(Allocation& allocation) {
+  const auto trial = trials.find(allocation.trial);
+  if (trial == trials.end()) return;
+  Exit& exit = *allocation.exit;
+  if (trial->second.early_exit_invalid_hp && (exit.kind == ExitKind::kSucceeded || exit.kind == ExitKind::kFailed)) {
+    exit.kind = ExitKind::kInvalidHp;
+    exit.message = "the trial says that its hyperparameters are invalid";
+  } else if (allocation.preempt_acknowledged && exit.kind == ExitKind::kSucceeded) {
+    exit.kind = ExitKind::kPreempted;
+    exit.message = "left as it was asked to, its checkpoint saved";
+  }
 }
 
 void Core::Impl::look_at_deadlines(Allocation& allocation) {

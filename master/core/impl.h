@@ -145,7 +145,7 @@ struct Core::Impl {
   void handle(const TakeUpTrial& input);
   void create_trial(Experiment& experiment, const searcher::Create& create);
   void begin_from_checkpoint(Trial& trial);
-  void request_slots_later(Trial& trial);
+  void request_slots_later(Trial& trial, const std::string& why);
   void retry(TrialId id);
   void hold(Trial& trial);
   void go_on(Trial& trial);
@@ -191,6 +191,7 @@ struct Core::Impl {
   void finish(Allocation& allocation);
   void end_the_others(Allocation& allocation, const std::string& why, const std::string& level);
   void excuse(Allocation& allocation);
+  void name_exit(Allocation& allocation);
   void look_at_deadlines(Allocation& allocation);
   void set_timer(const Allocation& allocation);
   Allocation* live_allocation(TrialId trial);

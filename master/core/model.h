@@ -49,17 +49,24 @@ enum class AllocationState {
 std::string_view allocation_state_name(AllocationState state);
 std::optional<AllocationState> parse_allocation_state(std::string_view name);
 
-/// Why an allocation ended. Only kFailed counts against max_restarts.
+/// Why an allocation ended. What is_failure() says counts against max_restarts.
 enum class ExitKind {
   kSucceeded,  ///< exit code 0
   kFailed,     ///< the user's fault: non-zero exit, a signal nobody of ours sent, a model that does not compile
   kLost,       ///< infrastructure: agent gone, start failed, state lost; run again without counting
   kStopped,    ///< ended because the master told it to
+  kOutOfMemory,
+  kStorageFull,  ///< run again without counting, later and later: space may come back
+  kPreempted,    ///< left as it was asked to, its checkpoint saved
+  kInvalidHp,    ///< the trial said so itself
 };
+/// The program's own fault.
+constexpr bool is_failure(ExitKind kind) { return kind == ExitKind::kFailed || kind == ExitKind::kOutOfMemory; }
 struct Exit {
   ExitKind kind = ExitKind::kLost;
   int code = 0;         ///< exit code, 128 + n for signal n
-  std::string message;  ///< one line for people: "exit code 7", "killed by signal 9", "agent a1 lost"
+  /// For people: "exit code 7", "killed by signal 9", "agent a1 lost"; in lines below, the last that a failed task printed.
+  std::string message;
   bool operator==(const Exit&) const = default;
 };
 
@@ -113,7 +120,7 @@ struct Trial {
   bool early_exit_invalid_hp = false;
   bool held = false;  ///< it waits at a rung of its search: no slots until the search lets it go on
   double progress = 0;
-  std::string exit_reason;  ///< of the last allocation that failed, for people
+  std::string exit_reason;  ///< of the last allocation that failed or was lost, for people
   WallTime started;
   std::optional<WallTime> ended;
 };

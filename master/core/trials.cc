@@ -129,14 +129,14 @@ void Core::Impl::request_slots(Trial& trial) {
           std::to_string(trial.experiment.value) + ", run " + std::to_string(trial.run + 1) + ")");
 }
 
-void Core::Impl::request_slots_later(Trial& trial) {
-  // A program that cannot start anywhere must not keep the cluster busy with failing.
+void Core::Impl::request_slots_later(Trial& trial, const std::string& why) {
+  // What cannot go on anywhere must not keep the cluster busy with failing.
   constexpr int kMostDoublings = 6;
   const int before = failed_starts[trial.id]++;
   if (before == 0) return request_slots(trial);
   const Duration delay = std::chrono::seconds(1 << std::min(before - 1, kMostDoublings));
   timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, now.mono + delay);
-  log(trial, trial.run, "it was lost again before it began; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) +
+  log(trial, trial.run, why + "; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) +
                             " s", "WARNING");
 }
 
@@ -197,14 +197,16 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
   touched_trials.insert(trial.id);
   if (is_stopping(trial.state)) {
     // One that its search has stopped has shown enough, however it leaves.
-    const bool failed = exit.kind == ExitKind::kFailed && !allocation.kill_requested &&
+    const bool bad = is_failure(exit.kind) || exit.kind == ExitKind::kStorageFull;
+    const bool failed = bad && !allocation.kill_requested &&
                         trial.state != State::kStoppingKilled && trial.state != State::kStoppingCompleted;
     if (failed) trial.exit_reason = exit.message;
+    if (trial.early_exit_invalid_hp) trial.exit_reason = "the trial says that its hyperparameters are invalid";
     return end(trial, failed ? State::kError : end_of(trial.state));
   }
-  if (exit.kind == ExitKind::kSucceeded && !allocation.preempt_acknowledged)
-    return end(trial, State::kCompleted);
-  const bool counted = (exit.kind == ExitKind::kFailed && !asked) ||
+  if (exit.kind == ExitKind::kSucceeded) return end(trial, State::kCompleted);
+  const bool infrastructure = exit.kind == ExitKind::kLost || exit.kind == ExitKind::kStorageFull;
+  const bool counted = (is_failure(exit.kind) && !asked) ||
                        (exit.kind == ExitKind::kLost && is(Mutant::kLostCounted));
   if (counted) {
     trial.exit_reason = exit.message;
@@ -213,12 +215,14 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
     if (!is(Mutant::kRestartNotCounted)) ++trial.restarts;
     log(trial, allocation.run,
         "restarting (" + std::to_string(trial.restarts) + " of " + std::to_string(most) + ")");
-  } else if (exit.kind == ExitKind::kLost) {
+  } else if (infrastructure) {
+    trial.exit_reason = exit.message;
     log(trial, allocation.run, "will run again; this does not count as a restart");
   }
-  if (allocation.attached) failed_starts.erase(trial.id);
-  if (trial.state == State::kActive && !trial.held && exit.kind == ExitKind::kLost && !allocation.attached) {
-    return request_slots_later(trial);
+  const bool full = exit.kind == ExitKind::kStorageFull;
+  if (allocation.attached && !full) failed_starts.erase(trial.id);
+  if (trial.state == State::kActive && !trial.held && infrastructure && (full || !allocation.attached)) {
+    return request_slots_later(trial, full ? "the storage was full again" : "it was lost again before it began");
   }
   if (trial.state == State::kActive && !trial.held) request_slots(trial);
 }

@@ -5,7 +5,8 @@
 namespace det::db {
 namespace {
 
-constexpr std::string_view kExitKinds[] = {"SUCCEEDED", "FAILED", "LOST", "STOPPED"};
+constexpr std::string_view kExitKinds[] = {"SUCCEEDED",     "FAILED",       "LOST",      "STOPPED",
+                                           "OUT_OF_MEMORY", "STORAGE_FULL", "PREEMPTED", "INVALID_HP"};
 
 Json write_exit(const std::optional<core::Exit>& exit) {
   if (!exit) return nullptr;

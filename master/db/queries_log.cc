@@ -51,4 +51,25 @@ Result<LogFields> log_fields(Pool& pool, const TaskId& task) {
   return out;
 }
 
+Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
+  constexpr int kAtOnce = 100;  // tasks in a transaction
+  std::int64_t sum = 0;
+  for (;;) {
+    TRY_ASSIGN(const Rows rows,
+               pool.query("WITH over AS (SELECT task_id FROM"
+                          " (SELECT t.task_id, t.ended AS at, coalesce((e.config #>> '{retention_policy,log_retention_days}')::integer,"
+                          " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id WHERE t.ended IS NOT NULL"
+                          " UNION ALL SELECT task_id, ended AS at, $1::integer FROM commands WHERE ended IS NOT NULL) AS task"
+                          " WHERE days >= 0 AND at < now() - make_interval(days => days) AND EXISTS"
+                          " (SELECT FROM task_logs l WHERE l.task_id = task.task_id) LIMIT $2),"
+                          " gone AS (DELETE FROM task_logs WHERE task_id IN (SELECT task_id FROM over))"
+                          " SELECT count(*) FROM over",
+                          days, kAtOnce));
+    std::int64_t found = 0;
+    rows[0].into(found);
+    sum += found;
+    if (found < kAtOnce) return sum;
+  }
+}
+
 }  // namespace det::db

@@ -216,7 +216,8 @@ CREATE TABLE commands (
     queue_position bigint NOT NULL,
     submitted      timestamptz NOT NULL,
     ended          timestamptz,
-    exit_kind      text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED')),
+    exit_kind      text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED', 'OUT_OF_MEMORY', 'STORAGE_FULL',
+                                             'PREEMPTED', 'INVALID_HP')),
     exit_code      integer,
     exit_message   text
 );
@@ -236,7 +237,8 @@ CREATE TABLE allocations (
     kill_requested       boolean NOT NULL,
     started              timestamptz NOT NULL,
     ended                timestamptz,
-    exit_kind            text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED')),
+    exit_kind            text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED', 'OUT_OF_MEMORY', 'STORAGE_FULL',
+                                                   'PREEMPTED', 'INVALID_HP')),
     exit_code            integer,
     exit_message         text,
     parts                json NOT NULL,  -- in the order of ranks; their form: master/db/allocation_parts.h

@@ -142,7 +142,7 @@ constexpr NotOffered kTable[] = {
     {"POST", "/api/v1/trials/profiler/metrics",
      "the profiler's groups are metrics: read /api/v1/trials/time-series"},
     {"GET", "/api/v1/trials/{id}/remaining_log_retention_days",
-     "logs are kept"},
+     "retention_policy of the experiment's configuration says how long logs are kept"},
     {"GET", "/api/v1/trials/{labels_trialId}/profiler/metrics",
      "the profiler's groups are metrics: read /api/v1/trials/time-series"},
     {"GET", "/api/v1/trials/{trialId}/profiler/available_series",

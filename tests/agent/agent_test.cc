@@ -151,7 +151,7 @@ TEST_CASE("a command runs, its log is whole before its end is told, and its exit
   const v1::AllocationExit exit = cluster.wait_end(id);
   CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);
   CHECK(exit.code() == 7);
-  CHECK(exit.message() == "exit code 7");
+  CHECK(exit.message() == "exit code 7\nERROR: bad");
   CHECK(cluster.logged(id, "slots [0] in " + cluster.cluster_id));
   CHECK(cluster.logged(id, "bad"));
   const std::string listed = cluster.order("exit 0", true);
@@ -374,7 +374,7 @@ TEST_CASE("a trial class is compiled and handed to det-harness; an error ends th
   const std::string bad = cluster.order("model_def:Net");
   const v1::AllocationExit exit = cluster.wait_end(bad);
   CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);
-  CHECK(exit.message() == "model_def.cpp does not compile");
+  CHECK(exit.message() == "model_def.cpp does not compile\nmodel_def.cpp:3:9: error: 'y' was not declared in this scope");
   CHECK(cluster.logged(bad, "model_def.cpp:3:9: error:"));
 
   const std::string absent = cluster.order("other:Net");

@@ -3,7 +3,10 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <memory>
 #include <set>
+
+#include "agent/ports.h"
 
 using namespace det;
 using namespace det::agent;
@@ -145,14 +148,29 @@ TEST_CASE("the ports at which ranks meet are those of one allocation alone", "[e
   v1::StartAllocation next = gang;
   next.set_gang_port(31399);
   std::set<std::string> ports;
-  for (const auto& one : {gang, next, order(), other}) {
-    auto found = variables(one, around("CPU", 2));
+  v1::StartAllocation far = order();
+  far.set_slots(0, 63);
+  const auto look = [&](const v1::StartAllocation& one, int block) {
+    Surroundings here = around("CPU", 2);
+    here.port_block = block;
+    auto found = variables(one, here);
     for (const char* name : {"C10D_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2"})
       CHECK(ports.insert(found[name]).second);
-  }
+  };
+  look(gang, 0), look(next, 0);
+  for (int block = 0; block < PortBlock::kBlocks; ++block) look(order(), block), look(other, block), look(far, block);
   v1::StartAllocation none = order();
   none.clear_slots();
   CHECK_FALSE(variables(none, around("CPU", 2)).contains("C10D_PORT"));
+}
+
+TEST_CASE("agents of one machine have ports of their own, the same again after a restart", "[environment]") {
+  auto one = std::make_unique<PortBlock>("instance");
+  const int number = one->number();
+  auto other = std::make_unique<PortBlock>("instance");
+  CHECK(other->number() != number);
+  one.reset();
+  CHECK(PortBlock("instance").number() == number);
 }
 
 TEST_CASE("the agent's own environment is handed on without its DET_ variables", "[environment]") {

@@ -1,8 +1,11 @@
 // Owns the tests of det-supervisor with real processes: exits, output, and that nothing outlives it.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "agent/task/log_file.h"
 #include "agent/task/processes.h"
@@ -20,14 +23,44 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr char kSupervisor[] = DET_BUILD_DIR "/bin/det-supervisor";
+constexpr char kEnterGroup[] = "echo $$ > $0/cgroup.procs && exec \"$@\"";
+
+/// A control group with little memory.
+class SmallGroup {
+ public:
+  SmallGroup() {
+    const std::string first = "/sys/fs/cgroup/memory", root = path_exists(first) ? first : "/sys/fs/cgroup";
+    if (::mkdir((root + name_).c_str(), 0755) != 0) return;
+    path_ = root + name_;
+    const std::string limit = path_exists(path_ + "/memory.max") ? "/memory.max" : "/memory.limit_in_bytes";
+    std::ofstream file(path_ + limit);
+    usable_ = static_cast<bool>(file << (64 << 20) << std::flush);
+  }
+  ~SmallGroup() {
+    if (!path_.empty()) ::rmdir(path_.c_str());
+  }
+  SmallGroup(const SmallGroup&) = delete;
+  SmallGroup& operator=(const SmallGroup&) = delete;
+  bool usable() const { return usable_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string name_ = "/det-test-" + uuid4(), path_;
+  bool usable_ = false;
+};
+
 /// One supervised task in a directory of its own, marked so that all its processes can be found.
 struct Task {
-  explicit Task(std::vector<std::string> argv, Duration grace = 500ms) {
+  explicit Task(std::vector<std::string> argv, Duration grace = 500ms, const std::string& group = "") {
     TaskSpec spec{
         .argv = std::move(argv), .env = {mark, "PATH=/usr/bin:/bin"}, .cwd = dir.path(), .grace = grace};
     need(at.write_spec(spec));
     child =
-        need(Child::spawn({.argv = {DET_BUILD_DIR "/bin/det-supervisor", dir.path()}, .new_session = true}));
+        need(Child::spawn({.argv = group.empty() ? std::vector<std::string>{kSupervisor, dir.path()}
+                                                 : std::vector<std::string>{"/bin/sh", "-c", kEnterGroup, group, kSupervisor,
+                                                                            dir.path()},
+                           .new_session = true}));
   }
   ~Task() {
     if (child) child->stop(0s);
@@ -78,6 +111,36 @@ TEST_CASE("a signal is a signal", "[supervisor]") {
     Task task(shell("kill -" + std::to_string(number) + " $$"));
     CHECK(task.end().status == ExitStatus{0, number});
   }
+}
+
+TEST_CASE("what a failing task printed last is kept beside its end", "[supervisor]") {
+  Task task(shell("for i in 1 2 3 4 5 6 7; do echo out $i; echo err $i >&2; done; printf '\n \nlast' >&2; exit 3"));
+  const TaskExit exit = task.end();
+  CHECK(exit.last_lines == std::vector<std::string>{"err 4", "err 5", "err 6", "err 7", "last"});
+  CHECK_FALSE(exit.memory_limit);
+  Task quiet(shell("echo only this; exit 3"));
+  CHECK(quiet.end().last_lines == std::vector<std::string>{"only this"});
+  Task good(shell("echo fine >&2"));
+  CHECK(good.end().last_lines.empty());
+}
+
+TEST_CASE("a task that the kernel kills for want of memory is told from one that somebody killed", "[supervisor]") {
+  const SmallGroup group;
+  if (!group.usable()) {
+    WARN("skipped: no control group with a limit can be made here");
+    return;
+  }
+  {
+    Task greedy(python("print('begins', flush=True); x = bytearray(256 << 20)"), 500ms, group.path());
+    const TaskExit exit = greedy.end();
+    CHECK(exit.status == ExitStatus{0, SIGKILL});
+    CHECK(exit.memory_limit == 64 << 20);
+    CHECK(exit.last_lines == std::vector<std::string>{"begins"});
+  }
+  Task of_a_shell(shell("python3 -c 'x = bytearray(256 << 20)'; exit $?"), 500ms, group.path());
+  CHECK(of_a_shell.end().memory_limit == 64 << 20);
+  Task killed(shell("kill -9 $$"), 500ms, group.path());
+  CHECK_FALSE(killed.end().memory_limit);
 }
 
 TEST_CASE("a program that is absent is 127, one that may not run is 126, and the log says why",

@@ -57,6 +57,29 @@ TEST_CASE("a failing trial restarts max_restarts times, then is an error") {
   CHECK(bench.experiment(id).state == State::kError);
 }
 
+TEST_CASE("want of memory counts as a failure, want of storage is tried again later each time and counts nothing") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 1));
+  const Exit full{ExitKind::kStorageFull, 1, "storage full: exit code 1\nno space"};
+  for (const int wait : {0, 1, 2, 4}) {
+    bench.pass(std::chrono::seconds(wait));
+    REQUIRE(bench.live(kTrial));
+    REQUIRE(bench.attach(kTrial, bench.trial(kTrial).run));
+    bench.update(kTrial, AllocationState::kTerminated, full);
+    CHECK(bench.trial(kTrial).exit_reason == full.message);
+  }
+  CHECK(bench.trial(kTrial).restarts == 0);
+  bench.pass(std::chrono::seconds(8));
+  for (int run = 0; run < 2; ++run) {
+    REQUIRE(bench.live(kTrial));
+    bench.update(kTrial, AllocationState::kTerminated, Exit{ExitKind::kOutOfMemory, 137, "out of memory"});
+  }
+  CHECK(bench.trial(kTrial).state == State::kError);
+  CHECK(bench.trial(kTrial).restarts == 1);
+  CHECK(bench.trial(kTrial).exit_reason == "out of memory");
+}
+
 TEST_CASE("losing the machine is no fault of the trial") {
   Bench bench;
   bench.connect("a1", 1);
@@ -80,6 +103,7 @@ TEST_CASE("pause asks an attached harness to leave, and the trial goes on from i
   REQUIRE(bench.checkpoint(kTrial, 1, 30, "c30"));
   REQUIRE(*bench.step(AcknowledgePreemption{0, kTrial, 1}));
   bench.exit(kTrial, ExitKind::kSucceeded);
+  CHECK(bench.disk().allocations.begin()->second.exit->kind == ExitKind::kPreempted);
   CHECK(bench.trial(kTrial).state == State::kPaused);
   CHECK(bench.live(kTrial) == nullptr);
   bench.act(id, ExperimentAction::kActivate);

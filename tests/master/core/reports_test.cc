@@ -156,6 +156,7 @@ TEST_CASE("invalid hyperparameters end the trial as complete") {
     bench.exit(kTrial, ExitKind::kStopped);
   }
   CHECK(bench.trial(kTrial).state == State::kCompleted);
+  CHECK(bench.trial(kTrial).exit_reason == "the trial says that its hyperparameters are invalid");
   CHECK(searcher_events(bench).back().find("invalid_hp") != std::string::npos);
 }
 

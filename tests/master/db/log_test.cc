@@ -5,6 +5,7 @@
 #include "master/db/bulk.h"
 #include "master/db/queries_log.h"
 #include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
 
 namespace det::test {
 namespace {
@@ -111,6 +112,31 @@ TEST_CASE("logs are read by position, from either end and by every filter") {
   CHECK(texts(pool, {.after_id = (*first)[0].id, .limit = 1}) == Texts{"Epoch 2"});
   CHECK(db::read_logs(pool, {.task = TaskId("t"), .search = "(", .regex = true}).error().code ==
         Code::kInvalidArgument);
+}
+
+TEST_CASE("logs go so many days after the end of their task as its configuration says, else as the master says") {
+  const Database database;
+  db::Pool pool(database.connect());
+  RunningStore store(open_store(database));
+  core::Experiment of_its_own = plain_experiment(2);
+  store.write({core::PutExperiment{plain_experiment(1), true}, core::PutExperiment{of_its_own, true}});
+  // Days since the end; -1: it runs.
+  const std::pair<std::int64_t, std::int64_t> trials[] = {{1, 40}, {1, 20}, {1, -1}, {2, 40}, {2, 400}};
+  std::int64_t id = 0;
+  for (const auto& [experiment, days] : trials) {
+    core::Trial trial = plain_trial(++id, experiment);
+    trial.task = TaskId("task-" + std::to_string(id));
+    if (days >= 0) trial.ended = WallTime{wall_now().micros - days * 86'400'000'000};
+    store.write({core::PutTrial{trial}, core::AppendTaskLog{trial.task, AllocationId("x.1"), "INFO", "line", WallTime{1}}});
+  }
+  REQUIRE(pool.query("UPDATE experiments SET config = '{\"retention_policy\": {\"log_retention_days\": 100}}' WHERE id = 2"));
+  const auto left = [&] { return database.value("SELECT string_agg(task_id, ' ' ORDER BY task_id) FROM task_logs"); };
+  CHECK(*db::forget_logs(pool, -1) == 1);
+  CHECK(left() == "task-1 task-2 task-3 task-4");
+  CHECK(*db::forget_logs(pool, 30) == 1);
+  CHECK(left() == "task-2 task-3 task-4");
+  REQUIRE(pool.query("UPDATE experiments SET config = '{\"retention_policy\": {\"log_retention_days\": -1}}' WHERE id = 1"));
+  CHECK(*db::forget_logs(pool, 0) == 0);
 }
 
 TEST_CASE("a reader that follows by id misses no line, though two writers commit") {

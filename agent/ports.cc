@@ -1,0 +1,39 @@
+#include "agent/ports.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/log.h"
+
+namespace det::agent {
+namespace {
+
+/// An abstract name is given back by the kernel with the process that holds it, and belongs to a network namespace.
+UniqueFd hold(const std::string& name) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (!socket || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return {};
+  return socket;
+}
+
+}  // namespace
+
+PortBlock::PortBlock(const std::string& instance) {
+  std::uint32_t mixed = 2166136261u;  // FNV-1a: the same in every release
+  for (const char c : instance) mixed = (mixed ^ static_cast<unsigned char>(c)) * 16777619u;
+  const int first = static_cast<int>(mixed % kBlocks);
+  for (int i = 0; i < kBlocks && !held_; ++i) {
+    number_ = (first + i) % kBlocks;
+    held_ = hold("determinant-agent-ports-" + std::to_string(number_));
+  }
+  if (!held_) log::warn("more agents run here than there are ports for; their tasks may meet at the same ones");
+}
+
+}  // namespace det::agent

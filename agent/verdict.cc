@@ -1,0 +1,54 @@
+#include "agent/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/units.h"
+
+namespace det::agent {
+namespace {
+
+// As LibTorch, the C++ library, Python and the C library word it.
+constexpr std::array<std::string_view, 6> kNoMemory{"out of memory",   "std::bad_alloc", "can't allocate memory",
+                                                    "MemoryError",     "OutOfMemoryError", "Cannot allocate memory"};
+constexpr std::array<std::string_view, 2> kNoSpace{"No space left on device", "Disk quota exceeded"};
+
+template <std::size_t n>
+bool say(const std::vector<std::string>& lines, const std::array<std::string_view, n>& words) {
+  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return line.find(word) != std::string::npos; });
+  });
+}
+
+/// The bytes of a program, as a text that every table and terminal takes.
+std::string readable(const std::string& line) {
+  std::string text = make_utf8(line);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  return text;
+}
+
+}  // namespace
+
+Exit verdict_of(const TaskExit& exit) {
+  const int code = exit.status.shell_code();
+  const std::string how = exit.message.empty() ? to_string(exit.status) : exit.message;
+  if (exit.status.ok() && exit.message.empty()) return {Exit::Kind::kSucceeded, 0, how};
+  Exit verdict{Exit::Kind::kFailed, code, how};
+  if (exit.memory_limit) {
+    verdict.kind = Exit::Kind::kOutOfMemory;
+    verdict.message = "out of memory (the limit is " + format_bytes(*exit.memory_limit) + "): " + how;
+  } else if (say(exit.last_lines, kNoMemory)) {
+    verdict.kind = Exit::Kind::kOutOfMemory;
+    verdict.message = "out of memory: " + how;
+  } else if (say(exit.last_lines, kNoSpace)) {
+    verdict.kind = Exit::Kind::kStorageFull;
+    verdict.message = "storage full: " + how;
+  }
+  for (const std::string& line : exit.last_lines) verdict.message += "\n" + readable(line);
+  return verdict;
+}
+
+}  // namespace det::agent

@@ -1,0 +1,118 @@
+"""Owns what a user is told of a trial that did not end well: the program's own last words, memory, storage, a lost machine."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+from cluster import Cluster, wait_until
+from test_main_job import command
+
+BUILD = os.environ["DET_E2E_BUILD"]
+FIXTURE = pathlib.Path(__file__).resolve().parent / "fixtures" / "http_harness"
+
+
+class Exits(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.start_agent("a1")
+        cls.empty = cls.cluster.dir / "empty"
+        cls.empty.mkdir()
+
+    def exit_kind(self, trial):
+        token = self.cluster.det("dev", "auth-token").strip()
+        _, body = self.cluster.get(f"/api/v1/trials/{trial}/allocations", token)
+        return next(one["exitKind"] for one in json.loads(body)["allocations"] if one["exitKind"])
+
+    def test_a_programs_last_words_are_shown_where_its_end_is(self):
+        id = self.cluster.create(self.empty, command("python3 -c 'raise ValueError(\"bad rate\")'", max_restarts=0))
+        self.cluster.wait_state(id, "ERROR")
+        trial = self.cluster.trial_id(id)
+        self.assertEqual(self.exit_kind(trial), "FAILED")
+        told = self.cluster.det("trial", "describe", trial)
+        self.assertRegex(told, r"Last failure: exit code 1\n(.*\n)*ValueError: bad rate\n")
+        self.assertIn(f"Trial {trial}, last failure: exit code 1: ValueError: bad rate",
+                      self.cluster.det("experiment", "describe", id))
+        self.assertEqual(self.cluster.logs(trial).count("bad rate"), 1, "the log has it already")
+
+    def test_what_the_kernel_killed_for_memory_says_so_with_the_limit(self):
+        root = pathlib.Path("/sys/fs/cgroup/memory")
+        group = (root if root.exists() else root.parent) / f"det-e2e-{os.getpid()}"
+        try:
+            group.mkdir()
+            (group / ("memory.limit_in_bytes" if root.exists() else "memory.max")).write_text(str(200 << 20))
+        except OSError as error:
+            self.skipTest(f"no control group can be made here: {error}")
+        self.addCleanup(lambda: wait_until("the group to be empty", lambda: self.gone(group)))
+        self.cluster.start_agent("small")
+        self.addCleanup(self.cluster.stop_agent, "small")
+        (group / "cgroup.procs").write_text(str(self.cluster.agents["small"].pid))
+        self.cluster.det("agent", "disable", "a1")
+        self.addCleanup(self.cluster.det, "agent", "enable", "a1")
+        id = self.cluster.create(self.empty, command("python3 -c 'x = bytearray(1 << 30)'; exit $?", max_restarts=0))
+        self.cluster.wait_state(id, "ERROR")
+        trial = self.cluster.trial_id(id)
+        self.assertEqual(self.exit_kind(trial), "OUT_OF_MEMORY")
+        self.assertIn("out of memory (the limit is 200.0MB)", self.cluster.det("trial", "describe", trial))
+
+    @staticmethod
+    def gone(group):
+        try:
+            group.rmdir()
+            return True
+        except OSError:
+            return False
+
+    def test_a_full_storage_uses_up_no_restart_and_the_trial_goes_on_when_there_is_space(self):
+        storage = self.cluster.dir / "small-storage"
+        storage.mkdir()
+        if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", storage],
+                                              capture_output=True).returncode != 0:
+            self.skipTest("no file system can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", storage])
+        go = self.cluster.dir / "go"
+        go.touch()
+        with open(storage / "ballast", "wb", buffering=0) as ballast, self.assertRaises(OSError):
+            while True:
+                ballast.write(b"x" * 4096)
+        id = self.cluster.create(FIXTURE, "\n".join([
+            "name: full", "entrypoint: python3 train.py", "max_restarts: 0",
+            f"hyperparameters: {{steps: 3, best: 1, go: '{go}'}}",
+            "searcher: {name: single, metric: val_loss, max_length: {batches: 100}}",
+            f"checkpoint_storage: {{type: shared_fs, host_path: {storage}}}", ""]))
+        trial = self.cluster.trial_id(id)
+        wait_until("it to be put off", lambda: "the storage was full again" in self.cluster.logs(trial), 30)
+        told = self.cluster.det("trial", "describe", trial)
+        self.assertIn("storage full", told)
+        self.assertIn("No space left on device", told)
+        (storage / "ballast").unlink()
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertEqual(self.cluster.trial(trial)["restarts"], 0)
+
+    def test_a_trial_whose_agent_went_says_so_while_it_waits(self):
+        id = self.cluster.create(self.empty, command("echo up; sleep 600"))
+        trial = self.cluster.trial_id(id)
+        wait_until("it to run", lambda: "up" in self.cluster.logs(trial))
+        self.cluster.stop_agent("a1")
+        wait_until("the loss", lambda: "the agent was stopped" in self.cluster.det("trial", "describe", trial), 20)
+        self.assertEqual(self.exit_kind(trial), "LOST")
+        self.cluster.start_agent("a1")
+        self.cluster.det("experiment", "kill", id)
+        self.cluster.wait_state(id, "CANCELED")
+
+    def test_a_trial_that_is_deaf_is_killed_within_15_s(self):
+        id = self.cluster.create(self.empty, command("trap '' TERM; echo up; while :; do read -t 1 x < /dev/zero; done"))
+        trial = self.cluster.trial_id(id)
+        wait_until("it to run", lambda: "up" in self.cluster.logs(trial))
+        for pid in self.cluster.task_processes(trial)[1:]:
+            os.kill(pid, signal.SIGSTOP)
+        self.cluster.det("experiment", "kill", id)
+        wait_until("its end", lambda: self.cluster.experiment(id)["state"] == "STATE_CANCELED", 13)
+
+
+if __name__ == "__main__":
+    unittest.main()
