@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "master/api/command_name.h"
 #include "master/api/convert.h"
 #include "master/api/page.h"
 #include "master/api/policy.h"
@@ -69,8 +70,7 @@ v1::Job to_job(const core::Core& core, const core::Command& command, const Slots
   job.set_job_id(command.job_id);
   job.set_requested_slots(slots.asked);
   job.set_allocated_slots(slots.held);
-  job.set_name(command.config->description.empty() ? join(command.config->entrypoint, " ").substr(0, 80)
-                                                   : command.config->description);
+  job.set_name(command_name(*command.config));
   const bool runs = core.allocations().contains(AllocationId(command.task.value + ".1"));
   job.mutable_summary()->set_state(runs ? v1::Job::Summary::STATE_SCHEDULED : v1::Job::Summary::STATE_QUEUED);
   return job;
