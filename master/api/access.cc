@@ -10,6 +10,7 @@
 #include "det/v1/allocation.pb.h"
 #include "det/v1/audit.pb.h"
 #include "det/v1/auth.pb.h"
+#include "det/v1/bracket.pb.h"
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
 #include "det/v1/command.pb.h"
@@ -121,6 +122,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.JobService/UpdateJobQueue", user(A::kEdit, T::kInside)},
     {"/det.v1.ExplanationService/ExplainTrial", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.ExplanationService/ExplainExperiment", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.BracketService/GetExperimentBrackets", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/CreateExperiment", user(A::kEdit, T::kInside)},
     {"/det.v1.ExperimentService/UploadExperiment", user(A::kEdit, T::kInside)},
     {"/det.v1.ContextService/CreateFromContext", user(A::kEdit, T::kInside)},
@@ -432,6 +434,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::AgentMessage::descriptor()->file()->service(0),
       v1::GetDiagnosisRequest::descriptor()->file()->service(0),
       v1::CreateFromContextRequest::descriptor()->file()->service(0),
+      v1::GetExperimentBracketsRequest::descriptor()->file()->service(0),
   };
 }
 

@@ -5,6 +5,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/yaml.h"
+#include "master/api/command_name.h"
 #include "master/api/context_archive.h"
 #include "master/api/convert.h"
 #include "master/api/create.h"
@@ -100,7 +101,7 @@ Result<std::int64_t> workspace_of(const Context& context, const Caller& caller, 
 void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out) {
   const core::Command& command = row.command;
   out->set_id(command.task.value);
-  out->set_description(command.config->description);
+  out->set_description(command_name(*command.config));
   out->set_state(state_of(row));
   to_proto(command.submitted, out->mutable_start_time());
   if (command.ended) to_proto(*command.ended, out->mutable_end_time());

@@ -79,35 +79,54 @@ Result<std::string> with_gc_policy(const std::string& config, const v1::PatchExp
   return dump_json(json);
 }
 
-/// The totals that an override raises. Whatever else it changes cannot change under a search that has begun.
-Result<searcher::Extended> totals_of(const std::string& override_config) {
+/// The totals that an override raises, and the wish of each with its place.
+struct Totals {
+  struct Wish {
+    searcher::Extended alone;
+    Problem problem;  ///< the place of it
+  };
+  searcher::Extended all;
+  std::vector<Wish> wishes;
+};
+
+Problem at(const std::string& path, const YamlEntry& entry, const char* code, std::string message) {
+  return {.code = code, .path = path, .message = std::move(message), .file = "override_config", .line = entry.line,
+          .column = entry.column};
+}
+
+/// Whatever else it changes cannot change under a search that has begun.
+Result<Totals> totals_of(const std::string& override_config) {
   TRY_ASSIGN(const YamlNode root, parse_yaml(override_config, "override_config"));
-  const Json config = det::to_json(root);
-  searcher::Extended more;
-  std::vector<std::string> others;
-  if (!config.is_object()) return fail(Code::kInvalidArgument, "override_config: must be a map");
-  for (const auto& [key, value] : config.items()) {
-    if (key != "searcher" || !value.is_object()) {
-      others.push_back(key);
+  constexpr const char* kFixed = "cannot change in an experiment that goes on; fork it instead";
+  Totals totals;
+  std::vector<Problem> others;
+  if (root.is_null()) return totals;
+  if (!root.is_map()) return fail(Code::kInvalidArgument, "override_config: must be a map");
+  for (const YamlEntry& section : root.entries) {
+    if (section.key != "searcher" || !section.value.is_map()) {
+      others.push_back(at(section.key, section, "E-CFG-CONFLICT", kFixed));
       continue;
     }
-    for (const auto& [name, wish] : value.items()) {
+    for (const YamlEntry& entry : section.value.entries) {
       // A length may be {batches: 100}; its unit is the search's own.
-      const Json& number = wish.is_object() && wish.size() == 1 ? wish.begin().value() : wish;
-      if ((name == "max_length" || name == "max_time") && number.is_number_integer()) {
-        more.max_time = number.get<std::int64_t>();
-      } else if (name == "max_trials" && number.is_number_integer()) {
-        more.max_trials = number.get<std::int64_t>();
+      const bool one = entry.value.is_map() && entry.value.entries.size() == 1;
+      const YamlNode& number = one ? entry.value.entries.front().value : entry.value;
+      const std::string path = "searcher." + entry.key;
+      const bool length = entry.key == "max_length" || entry.key == "max_time";
+      if (!length && entry.key != "max_trials") {
+        others.push_back(at(path, entry, "E-CFG-CONFLICT", kFixed));
+      } else if (number.kind != YamlNode::Kind::kInt) {
+        others.push_back(at(path, entry, "E-CFG-TYPE", "must be an integer"));
       } else {
-        others.push_back("searcher." + name);
+        Totals::Wish& wish = totals.wishes.emplace_back();
+        wish.problem = at(path, entry, "E-CFG-RANGE", "");
+        (length ? wish.alone.max_time : wish.alone.max_trials) = number.integer;
+        (length ? totals.all.max_time : totals.all.max_trials) = number.integer;
       }
     }
   }
-  if (!others.empty()) {
-    return fail(Code::kUnimplemented, "override_config: " + join(others, ", ") +
-                                          " cannot change in an experiment that goes on; fork it instead");
-  }
-  return more;
+  if (!others.empty()) return fail(std::move(others));
+  return totals;
 }
 
 }  // namespace
@@ -234,15 +253,26 @@ grpc::ServerUnaryReactor* ExperimentService::GetExperimentLabels(grpc::CallbackS
 Status ExperimentService::go_on(const v1::ContinueExperimentRequest& request,
                                 v1::ContinueExperimentResponse* response) const {
   const ExperimentId id(request.id());
+  TRY_ASSIGN(const Totals totals, totals_of(request.override_config()));
   std::optional<searcher::Extended> more;
-  if (!trim(request.override_config()).empty()) {
-    TRY_ASSIGN(more, totals_of(request.override_config()));
-  }
+  if (!totals.wishes.empty()) more = totals.all;
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   if (!core::is_terminal(row.state)) {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended; activate it");
   }
-  TRY(continue_search(id, more, request.validate_only()));
+  Status done = continue_search(id, more, request.validate_only());
+  if (!done && done.error().code == Code::kInvalidArgument) {
+    // Each on its own, to say which of them is refused, at its line.
+    std::vector<Problem> problems;
+    for (const Totals::Wish& wish : totals.wishes) {
+      const Status alone = continue_search(id, wish.alone, true);
+      if (alone) continue;
+      problems.push_back(wish.problem);
+      problems.back().message = alone.error().message;
+    }
+    if (!problems.empty()) return fail(std::move(problems));
+  }
+  TRY(done);
   TRY_ASSIGN(const auto now, db::get_experiment(context_.pool, id));
   to_proto(now, response->mutable_experiment());
   return {};

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/text.h"
+#include "master/api/command_name.h"
 #include "master/api/convert.h"
 #include "master/api/page.h"
 #include "master/api/policy.h"
@@ -70,8 +71,7 @@ v1::Job to_job(const core::Command& command) {
   job.set_user_id(static_cast<int>(command.owner.value));
   job.set_entity_id(command.task.value);
   job.set_job_id(command.job_id);
-  job.set_name(command.config->description.empty() ? join(command.config->entrypoint, " ").substr(0, 80)
-                                                   : command.config->description);
+  job.set_name(command_name(*command.config));
   return job;
 }
 

@@ -10,6 +10,7 @@
 #include "master/api/allocation.h"
 #include "master/api/audit.h"
 #include "master/api/auth.h"
+#include "master/api/bracket.h"
 #include "master/api/checkpoint.h"
 #include "master/api/cluster.h"
 #include "master/api/command.h"
@@ -83,6 +84,7 @@ struct Server::Parts {
         jobs(c),
         joins(c, std::move(authority)),
         explanations(c),
+        brackets(c),
         users(c),
         tokens(c),
         roles(c),
@@ -116,6 +118,7 @@ struct Server::Parts {
   JobService jobs;
   JoinService joins;
   ExplanationService explanations;
+  BracketService brackets;
   UserService users;
   TokenService tokens;
   RoleService roles;
@@ -155,6 +158,7 @@ struct Server::Parts {
     builder.RegisterService(&jobs);
     builder.RegisterService(&joins);
     builder.RegisterService(&explanations);
+    builder.RegisterService(&brackets);
     builder.RegisterService(&users);
     builder.RegisterService(&tokens);
     builder.RegisterService(&roles);

@@ -59,6 +59,16 @@ grpc::ServerUnaryReactor* UsageService::ResourceAllocationRaw(grpc::CallbackServ
       out->set_slots(entry.slots);
       out->set_resource_pool(entry.pool);
     }
+    TRY_ASSIGN(const auto capacity, db::capacity_entries(context_.pool, from, to));
+    for (const db::CapacityEntry& entry : capacity) {
+      v1::CapacityEntry* out = response->add_capacity();
+      out->set_agent_id(entry.agent);
+      out->set_resource_pool(entry.pool);
+      out->set_slots(entry.slots);
+      to_proto(entry.started, out->mutable_start_time());
+      if (entry.ended) to_proto(*entry.ended, out->mutable_end_time());
+      out->set_seconds(entry.seconds);
+    }
     return {};
   };
   return unary(context_, call, request, "/det.v1.UsageService/ResourceAllocationRaw", body);
@@ -85,6 +95,7 @@ grpc::ServerUnaryReactor* UsageService::ResourceAllocationAggregated(
       fill(period.by_label, out->mutable_by_experiment_label());
       fill(period.by_pool, out->mutable_by_resource_pool());
       fill(period.by_experiment, out->mutable_by_experiment_id());
+      fill(period.capacity, out->mutable_capacity_by_resource_pool());
     }
     return {};
   };

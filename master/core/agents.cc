@@ -45,6 +45,7 @@ void Core::Impl::handle(const AgentConnected& input) {
   Agent& agent = agents[input.agent];
   if (agent.session == 0) agent.registered = now.wall;
   const std::string pool_before = agent.pool;
+  const std::size_t slots_before = agent.slots.size();
   agent.id = input.agent;
   agent.instance = input.instance;
   agent.version = input.version;
@@ -55,6 +56,8 @@ void Core::Impl::handle(const AgentConnected& input) {
   agent.lost_at.reset();
   timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
   if (!pool_before.empty() && pool_before != agent.pool) pool(pool_before).remove_agent(agent.id);
+  if (pool_before != agent.pool || slots_before != agent.slots.size())
+    inserts.push_back(PutCapacity{agent.id, agent.pool, static_cast<std::int64_t>(agent.slots.size()), now.wall});
   tell_agent(agent);
   reply(input.reply, AgentAccepted{});
   reconcile(input);
@@ -136,6 +139,7 @@ void Core::Impl::lose(Agent& agent) {
     finish(its, *its.part_on(id), {ExitKind::kLost, 0, "agent " + id.value + " lost"});
   }
   timers.set({TimerKind::kAgent, id.value}, std::nullopt);
+  inserts.push_back(PutCapacity{id, agent.pool, 0, now.wall});
   pool(agent.pool).remove_agent(id);
   agents.erase(id);
 }

@@ -20,6 +20,8 @@ struct PutTrial { Trial row; };
 struct PutCommand { Command row; };
 struct PutAllocation { Allocation row; };
 struct PutAgentSettings { AgentSettings row; };
+/// From now on an agent brings so many slots to a pool, those out of service among them; 0: it is gone.
+struct PutCapacity { AgentId agent; std::string pool; std::int64_t slots = 0; WallTime at; };
 /// One event of an experiment's searcher, in the order taken; replaying them rebuilds the searcher.
 struct AppendSearcherEvent { ExperimentId experiment; std::int64_t number = 0; std::string event; };
 /// The searcher after `number` events; older events are then needed only for audit.
@@ -51,8 +53,9 @@ struct ArchiveMetrics { TrialId trial; std::int64_t beyond = 0; };
 /// A line the master adds to a task's log.
 struct AppendTaskLog { TaskId task; AllocationId allocation; std::string level; std::string text; WallTime time; };
 
-using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, AppendSearcherEvent,
-                           PutSearcherSnapshot, InsertValidation, InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog>;
+using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, PutCapacity,
+                           AppendSearcherEvent, PutSearcherSnapshot, InsertValidation, InsertCheckpoint, MarkDamaged,
+                           ArchiveMetrics, AppendTaskLog>;
 
 // ---- sends (released when the writes of the same step are durable) -------------------------------------------------
 

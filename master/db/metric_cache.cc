@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "base/log.h"
 #include "master/db/metric_chunk.h"
 
 namespace det::db {
@@ -33,8 +34,7 @@ struct Group {
   Columns columns;
 };
 
-/// What is packed, into an empty group.
-Status unpack(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
+Status unpack_chunks(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
   const char* const sql = coarse ? "SELECT last_steps, extremes FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
                                    " ORDER BY first_steps"
                                  : "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
@@ -48,6 +48,18 @@ Status unpack(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
   }
   for (const auto& [name, column] : group.columns) group.points += column.size();
   return {};
+}
+
+/// What is packed, into an empty group. What cannot be read goes, and leaves the group empty: the rows say the same, and
+/// are packed again.
+Status unpack(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
+  const Group empty = group;
+  const Status status = unpack_chunks(pool, fresh, coarse, group);
+  if (status || status.error().code != Code::kDataLoss) return status;
+  group = empty;
+  log::warn("packed metrics cannot be read: their rows are read instead",
+            {{"trial", fresh.trial}, {"group", fresh.group}, {"reason", status.error().message}});
+  return pool.in_transaction([&](Connection& connection) { return forget_chunks(connection, fresh.trial, fresh.group); });
 }
 
 Status extend(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {

@@ -100,16 +100,26 @@ Result<Read> read_chunk(Connection& connection, TrialId trial, const std::string
   return out;
 }
 
-/// Whoever adds, archives or deletes rows of the trial holds its row: none does meanwhile. Rows are only ever added or
-/// archived, so as many as were read are those that were read, unless one went as another came: then the run is another.
-Status store_chunk(Connection& connection, TrialId trial, const std::string& group, RunNumber run, const Read& read) {
+constexpr const char* kPacked =  // the run, and up to where its group is packed
+    "SELECT t.run, coalesce((SELECT max(last_steps) FROM metric_chunks WHERE trial_id = t.id AND grp = $2), -1)"
+    " FROM trials t WHERE t.id = $1";
+
+/// Whoever adds, archives or deletes rows or chunks of the trial holds its row: none does meanwhile. Rows are only ever
+/// added or archived, so as many as were read are those that were read, unless one went as another came: then the run is
+/// another. A chunk follows the one before without a gap: had that gone since, nobody would read the rows between.
+Status store_chunk(Connection& connection, TrialId trial, const std::string& group, RunNumber run, std::int64_t packed,
+                   const Read& read) {
   TRY(connection.begin());
   TRY_ASSIGN(const Rows locked,
              connection.query("SELECT FROM trials WHERE id = $1 AND run = $2 FOR NO KEY UPDATE", trial, run));
+  TRY_ASSIGN(const Rows before, connection.query(kPacked, trial, group));
   TRY_ASSIGN(const Rows same, connection.query("SELECT count(*) FROM metrics WHERE trial_id = $1 AND grp = $2 AND NOT"
                                                " archived AND steps_completed BETWEEN $3 AND $4",
                                                trial, group, read.first, read.last));
-  if (locked.empty() || same[0].next<std::int64_t>() != read.rows) {
+  RunNumber run_now = 0;
+  std::int64_t packed_now = 0;
+  if (!before.empty()) before[0].into(run_now, packed_now);
+  if (locked.empty() || packed_now != packed || same[0].next<std::int64_t>() != read.rows) {
     connection.rollback();
     return {};
   }
@@ -160,16 +170,14 @@ Status unpack_extremes(std::string_view bytes, Columns& columns) {
 
 Status pack_group(Connection& connection, TrialId trial, const std::string& group) {
   for (;;) {
-    TRY_ASSIGN(const Rows now, connection.query("SELECT t.run, coalesce((SELECT max(last_steps) FROM metric_chunks WHERE"
-                                                " trial_id = t.id AND grp = $2), -1) FROM trials t WHERE t.id = $1",
-                                                trial, group));
+    TRY_ASSIGN(const Rows now, connection.query(kPacked, trial, group));
     if (now.empty()) return {};
     RunNumber run = 0;
     std::int64_t packed = 0;
     now[0].into(run, packed);
     TRY_ASSIGN(const Read read, read_chunk(connection, trial, group, packed));
     if (read.rows < kChunkRows) return {};
-    TRY(store_chunk(connection, trial, group, run, read));
+    TRY(store_chunk(connection, trial, group, run, packed, read));
     // Stored, or changed meanwhile; then the next rows that come ask again.
     TRY_ASSIGN(const Rows there, connection.query("SELECT FROM metric_chunks WHERE trial_id = $1 AND grp = $2 AND"
                                                   " first_steps = $3",
@@ -180,6 +188,12 @@ Status pack_group(Connection& connection, TrialId trial, const std::string& grou
 
 Status drop_chunks(Connection& connection, TrialId trial, std::int64_t first_steps) {
   TRY(connection.query("DELETE FROM metric_chunks WHERE trial_id = $1 AND last_steps >= $2", trial, first_steps));
+  return {};
+}
+
+Status forget_chunks(Connection& connection, TrialId trial, const std::string& group) {
+  TRY(connection.query("SELECT FROM trials WHERE id = $1 FOR NO KEY UPDATE", trial));
+  TRY(connection.query("DELETE FROM metric_chunks WHERE trial_id = $1 AND grp = $2", trial, group));
   return {};
 }
 

@@ -34,4 +34,7 @@ Status pack_group(Connection& connection, TrialId trial, const std::string& grou
 /// As its transaction has put rows at or beyond `first_steps` between others.
 Status drop_chunks(Connection& connection, TrialId trial, std::int64_t first_steps);
 
+/// In a transaction of its own: none of the group's chunks is there when it commits, nor half of a later packing.
+Status forget_chunks(Connection& connection, TrialId trial, const std::string& group);
+
 }  // namespace det::db

@@ -193,6 +193,8 @@ Result<std::unique_ptr<PgStore>> PgStore::open(PgStoreOptions options) {
   TRY_ASSIGN(const Rows rows,
              connection.query("UPDATE writer_position SET epoch = epoch + 1, sequence = 0 RETURNING epoch"));
   if (rows.empty()) return fail(Code::kDataLoss, "the database has lost its writer_position row");
+  // Whoever is still there says so in a moment, and is then taken to have been there all the time.
+  TRY(connection.query("UPDATE capacity SET ended = greatest(started, now()) WHERE ended IS NULL"));
   impl->epoch = rows[0].next<std::int64_t>();
   impl->backend = connection.backend_pid();
   impl->connection = std::move(connection);

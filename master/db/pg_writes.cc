@@ -131,6 +131,18 @@ Statement put_allocation(const core::Allocation& row) {
              kind, code, message, command, row.slot_count())};
 }
 
+/// A pause of less than a minute (a restart of the master ends all rows, agents come back at once) is none.
+Statement put_capacity(const core::PutCapacity& write) {
+  return {"WITH over AS (UPDATE capacity SET ended = greatest(started, $4) WHERE agent_id = $1 AND ended IS NULL"
+          " AND (pool, slots) <> ($2, $3)),"
+          " again AS (UPDATE capacity SET ended = NULL WHERE agent_id = $1 AND pool = $2 AND slots = $3"
+          " AND coalesce(ended, $4) > $4 - interval '1 minute'"
+          " AND started = (SELECT max(started) FROM capacity WHERE agent_id = $1) RETURNING 1)"
+          " INSERT INTO capacity (agent_id, pool, slots, started)"
+          " SELECT $1, $2, $3, $4 WHERE $3 > 0 AND NOT EXISTS (SELECT FROM again)",
+          Params(write.agent, write.pool, write.slots, write.at)};
+}
+
 Statement put_agent_settings(const core::AgentSettings& row) {
   return {
       "INSERT INTO agent_settings (agent_id, enabled, draining, disabled_slots) VALUES ($1, $2, $3, $4)"
@@ -233,6 +245,7 @@ Statement statement_for(const core::Write& write) {
           [](const core::PutCommand& w) { return put_command(w.row); },
           [](const core::PutAllocation& w) { return put_allocation(w.row); },
           [](const core::PutAgentSettings& w) { return put_agent_settings(w.row); },
+          [](const core::PutCapacity& w) { return put_capacity(w); },
           [](const core::AppendSearcherEvent& w) {
             return Statement{
                 "INSERT INTO searcher_events (experiment_id, number, event) VALUES ($1, $2, $3)"

@@ -40,6 +40,24 @@ Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTim
   return entries;
 }
 
+Result<std::vector<CapacityEntry>> capacity_entries(Pool& pool, WallTime from, WallTime to) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT agent_id, pool, slots, started, ended,"
+                        " extract(epoch FROM least(coalesce(ended, now()), $2) - greatest(started, $1))::float8"
+                        " FROM capacity WHERE tstzrange(started, ended) && tstzrange($1, $2)"
+                        " AND greatest(started, $1) < least(coalesce(ended, now()), $2)"
+                        " ORDER BY started, agent_id LIMIT $3",
+                        from, to, kMostEntries + 1));
+  if (rows.size() > kMostEntries)
+    return fail(Code::kResourceExhausted, "agents came and went more than 100000 times; ask for less of that time");
+  std::vector<CapacityEntry> entries(static_cast<std::size_t>(rows.size()));
+  for (int i = 0; i < rows.size(); ++i) {
+    CapacityEntry& entry = entries[static_cast<std::size_t>(i)];
+    rows[i].into(entry.agent, entry.pool, entry.slots, entry.started, entry.ended, entry.seconds);
+  }
+  return entries;
+}
+
 Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& first, const std::string& last,
                                                bool monthly, const UsageScope& scope) {
   // $1 and $2 are times for the index; periods are cut to them, so that days outside count nothing.
@@ -57,7 +75,10 @@ Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& fi
       "     GROUP BY begun, label"
       "   UNION ALL SELECT begun, 3, pool, sum(seconds) FROM spent GROUP BY begun, pool"
       "   UNION ALL SELECT begun, 4, experiment_id::text, sum(seconds) FROM spent WHERE experiment_id <> 0"
-      "     GROUP BY begun, experiment_id)"
+      "     GROUP BY begun, experiment_id"
+      "   UNION ALL SELECT p.begun, 5, c.pool, sum(c.slots * extract(epoch FROM least(coalesce(c.ended, now()), p.over)"
+      "     - greatest(c.started, p.begun))::float8) FROM periods p JOIN capacity c ON greatest(c.started, p.begun)"
+      "     < least(coalesce(c.ended, now()), p.over) GROUP BY p.begun, c.pool)"
       " SELECT to_char(date_trunc($4, p.begun, 'UTC') AT TIME ZONE 'UTC', 'YYYY-MM-DD'), s.by, s.key, s.seconds"
       " FROM periods p LEFT JOIN sums s ON s.begun = p.begun ORDER BY p.begun, s.by, s.key";
   TRY_ASSIGN(const Rows days, pool.query("SELECT $1::text::date::timestamp AT TIME ZONE 'UTC',"
@@ -77,7 +98,7 @@ Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& fi
     const auto seconds = row.next<std::optional<double>>();
     if (!by) continue;
     std::map<std::string, double>* const maps[] = {nullptr, &period.by_user, &period.by_label, &period.by_pool,
-                                                   &period.by_experiment};
+                                                   &period.by_experiment, &period.capacity};
     if (*by == 0) {
       period.total = *seconds;
     } else {

@@ -24,11 +24,23 @@ struct UsageEntry {
 /// What held slots in [from, to), in order of its start; at most 100000. kResourceExhausted when there is more.
 Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to, const UsageScope& scope);
 
+/// Slots that an agent brought.
+struct CapacityEntry {
+  std::string agent, pool;
+  std::int32_t slots = 0;
+  WallTime started;
+  std::optional<WallTime> ended;
+  double seconds = 0;  ///< in the range
+};
+/// What was there in [from, to), in order of its start; bounded as usage_entries() is.
+Result<std::vector<CapacityEntry>> capacity_entries(Pool& pool, WallTime from, WallTime to);
+
 /// Slot-seconds of one period.
 struct UsagePeriod {
   std::string start;  ///< "2026-01-31"
   double total = 0;
   std::map<std::string, double> by_user, by_label, by_pool, by_experiment;
+  std::map<std::string, double> capacity;  ///< by pool: what there was to hold
 };
 /// A period each that has any day of [first, last] in it, also where nothing ran; days outside count nothing. Dates as
 /// "2026-01-31".

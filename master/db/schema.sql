@@ -267,6 +267,17 @@ CREATE INDEX allocations_trial ON allocations (trial_id, run);
 CREATE INDEX allocations_live ON allocations (id) WHERE state <> 'TERMINATED';
 CREATE INDEX allocations_ended ON allocations (pool, ended) WHERE ended IS NOT NULL;
 
+-- core. Which agents had how many slots when; the newest row of one that is there has no end.
+CREATE TABLE capacity (
+    agent_id text NOT NULL,
+    pool     text NOT NULL,
+    slots    integer NOT NULL,
+    started  timestamptz NOT NULL,
+    ended    timestamptz
+);
+CREATE INDEX capacity_time ON capacity USING gist (tstzrange(started, ended));
+CREATE INDEX capacity_agent ON capacity (agent_id, started);
+
 -- core. What administrators took out of service; agents and slots that are not here are in it.
 CREATE TABLE agent_settings (
     agent_id       text PRIMARY KEY,

@@ -78,6 +78,7 @@ struct ToChange {
   std::optional<Change> operator()(const core::AppendTaskLog& write) const {
     return Change{.kind = Change::Kind::kLogs, .task = write.task};
   }
+  std::optional<Change> operator()(const core::PutCapacity&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::AppendSearcherEvent&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutSearcherSnapshot&) const { return std::nullopt; }
 };

@@ -160,4 +160,16 @@ double Halving::progress(const Book&, double) const {
   return sum / static_cast<double>(runs_.size());
 }
 
+std::vector<BracketState> Halving::brackets() const {
+  std::vector<BracketState> all;
+  for (const Run& run : runs_) {
+    BracketState& one = all.emplace_back();
+    one.max_trials = run.max_trials;
+    for (const Level& level : run.levels)
+      one.rungs.push_back({level.length, static_cast<std::int64_t>(level.results.size())});
+  }
+  for (TrialNumber trial = 0; trial < places_.size(); ++trial) all[places_[trial].bracket].trials.push_back(trial);
+  return all;
+}
+
 }  // namespace det::searcher

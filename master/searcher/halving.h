@@ -19,6 +19,7 @@ class Halving : public SearchMethod {
   void extended(const Book& before, MethodContext& context) override;
   void retried(TrialNumber trial, MethodContext& context) override;
   double progress(const Book& book, double running) const override;
+  std::vector<BracketState> brackets() const override;
   nlohmann::json snapshot() const override;
   Status restore(const nlohmann::json& snapshot, const Book& book) override;
 

@@ -78,6 +78,7 @@ class SearchMethod {
   virtual Status check_more_trials() const { return {}; }
   /// `running`: the sum of the open trials' own progress.
   virtual double progress(const Book& book, double running) const = 0;
+  virtual std::vector<BracketState> brackets() const { return {}; }
   virtual nlohmann::json snapshot() const = 0;
   /// `book` is restored already.
   virtual Status restore(const nlohmann::json& snapshot, const Book& book) = 0;

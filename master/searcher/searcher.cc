@@ -204,6 +204,8 @@ double Searcher::progress() const {
 std::int64_t Searcher::max_trials() const { return state_->book.max_trials; }
 std::int64_t Searcher::max_time() const { return state_->book.max_time; }
 
+std::vector<BracketState> Searcher::brackets() const { return state_->method->brackets(); }
+
 TrialNumber Searcher::created() const { return static_cast<TrialNumber>(state_->book.states.size()); }
 
 bool Searcher::awaits(TrialNumber trial) const {

@@ -55,6 +55,17 @@ Result<Event> event_from_json(const nlohmann::json& json);
 RequestId request_id(std::uint32_t experiment_seed, TrialNumber trial);
 std::uint32_t trial_seed(std::uint32_t experiment_seed, TrialNumber trial);
 
+/// One run of halving inside a search, as it stands: the rungs rise, and an extended search has more of them.
+struct BracketState {
+  struct RungState {
+    std::int64_t length = 0;   ///< of training, in the unit of max_time
+    std::int64_t results = 0;  ///< trials that came so far
+  };
+  std::vector<RungState> rungs;
+  std::int64_t max_trials = 0;
+  std::vector<TrialNumber> trials;  ///< those it created, rising
+};
+
 /// What a search method may use while it decides.
 class MethodContext;
 
@@ -89,6 +100,8 @@ class Searcher {
   /// The totals: the configuration's, or what Extended made of them. max_time 0: a trial's length is its own.
   std::int64_t max_trials() const;
   std::int64_t max_time() const;
+  /// The one that stops most first; none of a search without halving. O(trials).
+  std::vector<BracketState> brackets() const;
   nlohmann::json snapshot() const;
 
  private:

@@ -1,4 +1,5 @@
 """Owns searches on a real cluster: many trials, stopped and held at rungs, with slots given back at once."""
+import json
 import os
 import pathlib
 import tempfile
@@ -89,7 +90,17 @@ class Search(unittest.TestCase):
         self.cluster.start_master()
         self.cluster.wait_state(id, "COMPLETED")
         self.assertEqual({trial["state"] for trial in self.trials(id)}, {"COMPLETED"})
-        self.assertGreaterEqual(len(self.trials(id)), 10)
+        trials = {trial["id"]: trial for trial in self.trials(id)}
+        self.assertGreaterEqual(len(trials), 10)
+        # Who is of which bracket, told after the restart too: each trial once, as many at a rung as trained that long.
+        told = json.loads(self.cluster.det("dev", "curl", f"/api/v1/experiments/{id}/brackets"))
+        self.assertEqual(told["timeMetric"], "batches")
+        self.assertGreater(len(told["brackets"]), 1)
+        self.assertEqual(sorted(one for bracket in told["brackets"] for one in bracket["trialIds"]), sorted(trials))
+        for bracket in told["brackets"]:
+            lengths = [trials[one]["totalBatchesProcessed"] for one in bracket["trialIds"]]
+            self.assertEqual([rung["trials"] for rung in bracket["rungs"]],
+                             [sum(length >= int(rung["length"]) for length in lengths) for rung in bracket["rungs"]])
 
     def test_a_trial_without_the_metric_fails_alone(self):
         id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 2, "divisor": 2, "max_time": 4,

@@ -11,6 +11,7 @@ import { registry } from './pages/registry.mjs';
 import { trial } from './pages/trial.mjs';
 import { joining } from './pages/joining.mjs';
 import { phone } from './pages/phone.mjs';
+import { searching } from './pages/searching.mjs';
 import { queueing } from './pages/queueing.mjs';
 import { usage } from './pages/usage.mjs';
 import assert from 'node:assert/strict';
@@ -26,4 +27,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...phone, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...phone, ...leaving]);

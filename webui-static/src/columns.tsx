@@ -14,11 +14,11 @@ export interface Column {
 }
 
 const kFixed: Column[] = [
-  { key: 'id', title: 'ID', width: 95, number: true, cell: ({ experiment }) => experiment.id },
+  { key: 'id', title: 'ID', width: 85, number: true, cell: ({ experiment }) => experiment.id },
   {
     key: 'name',
     title: 'Name',
-    width: 240,
+    width: 290,
     cell: ({ experiment }) => (
       <a href={paths.experiment(experiment.id)} title={experiment.name}>
         {experiment.name || `Experiment ${experiment.id}`}
@@ -40,13 +40,13 @@ const kFixed: Column[] = [
   {
     key: 'state',
     title: 'State',
-    width: 145,
+    width: 135,
     cell: ({ experiment }) => <StateBadge state={experiment.state} />,
   },
   {
     key: 'progress',
     title: 'Progress',
-    width: 165,
+    width: 150,
     cell: ({ experiment }) =>
       experiment.progress != null && (
         <Progress value={experiment.progress} label={`Progress of experiment ${experiment.id}`} />
@@ -55,7 +55,7 @@ const kFixed: Column[] = [
   {
     key: 'startTime',
     title: 'Started',
-    width: 185,
+    width: 175,
     cell: ({ experiment }) => dateTime(experiment.startTime),
   },
   { key: 'endTime', title: 'Ended', width: 185, cell: ({ experiment }) => dateTime(experiment.endTime) },

@@ -1,4 +1,4 @@
-// Owns small changes to a configuration's text that keep the rest as somebody wrote it. Pure.
+// Owns small changes to a configuration's text that keep the rest as somebody wrote it, and where a field stands in it. Pure.
 
 const escaped = (key: string): string => key.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
@@ -25,4 +25,56 @@ export function withKey(text: string, parent: string, key: string, value: string
   if (at >= 0) lines[at] = `${indent}${key}: ${value}`;
   else lines.splice(head + 1, 0, `${indent}${key}: ${value}`);
   return `${lines.join('\n')}\n`;
+}
+
+interface Open {
+  indent: number; // of what is below it, at least
+  path: string;
+  items: number; // of a list, so far
+}
+
+// The line (from 1) on which the field `path` ("searcher.metric", "bind_mounts[0].host_path") stands; of what is not
+// there the nearest that holds it; 0 when that is the whole text. Block style; inside braces the line of the brace.
+export function lineOf(text: string, path: string): number {
+  const known = new Map<string, number>();
+  const open: Open[] = [{ indent: -1, path: '', items: 0 }];
+  let literal = Infinity; // lines with more indent than that are a block of text
+  text.split('\n').forEach((line, at) => {
+    const content = /^(\s*)(.*?)\s*$/.exec(line);
+    let indent = content?.[1]?.length ?? 0;
+    let rest = content?.[2] ?? '';
+    if (rest === '' || rest.startsWith('#') || indent > literal) return;
+    literal = Infinity;
+    const enter = (step: string): void => {
+      known.set(step, known.get(step) ?? at + 1);
+      open.push({ indent, path: step, items: 0 });
+    };
+    const leave = (item: boolean): Open => {
+      // A list may stand at the indent of its key.
+      while (open.length > 1) {
+        const top = open[open.length - 1];
+        if (!top || top.indent < indent || (item && top.indent === indent && !top.path.endsWith(']'))) break;
+        open.pop();
+      }
+      return open[open.length - 1] ?? { indent: -1, path: '', items: 0 };
+    };
+    while (/^-(\s|$)/.test(rest)) {
+      const list = leave(true);
+      enter(`${list.path}[${list.items++}]`);
+      const skipped = /^-\s*/.exec(rest)?.[0].length ?? 1;
+      indent += skipped;
+      rest = rest.slice(skipped);
+    }
+    const key = /^(?:"([^"]*)"|'([^']*)'|([^\s#{}[\],][^#{}[\],]*?))\s*:(?:\s|$)/.exec(rest);
+    if (!key) return;
+    const parent = leave(false);
+    const name = key[1] ?? key[2] ?? key[3] ?? '';
+    enter(parent.path === '' ? name : `${parent.path}.${name}`);
+    if (/:\s*[|>][-+0-9]*\s*(#.*)?$/.test(rest)) literal = indent;
+  });
+  for (let rest = path; rest !== ''; rest = rest.replace(/(^|\.)[^.[]*$|\[\d+\]$/, '')) {
+    const line = known.get(rest);
+    if (line !== undefined) return line;
+  }
+  return 0;
 }

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
+#include <thread>
 
 #include "base/queue.h"
 #include "base/random.h"
@@ -263,6 +264,60 @@ TEST_CASE("long series are packed as they come, and packed rows follow roll-back
   CHECK(seen(third, 200) == Seen{25'000, {0, 77}});
   reported(2, 25'001, 25'010, third);
   CHECK(seen(third, 200) == Seen{25'010, {0, 77}});
+}
+
+TEST_CASE("a chart whose packed series cannot be read is drawn from the rows, which are packed again") {
+  World world;
+  const auto insert = [&](std::int64_t first, std::int64_t last) {
+    REQUIRE(world.database.connection().query(
+        "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', s, now(),"
+        " json_build_object('loss', s) FROM generate_series($1::bigint, $2::bigint) s", first, last));
+  };
+  insert(1, 40'000);
+  db::Connection connection = world.database.connection();
+  REQUIRE(db::pack_group(connection, TrialId(1), "training"));
+  REQUIRE(world.database.number("SELECT count(*) FROM metric_chunks") == 2);
+  const char* const damage = GENERATE("extremes = substr(extremes, 1, 100)", "points = 'x'", "extremes = 'y', points = 'x'");
+  INFO(damage);
+  REQUIRE(connection.query(("UPDATE metric_chunks SET " + std::string(damage) + " WHERE first_steps > 1").c_str()));
+  for (const int most : {20, 2'000}) {
+    db::MetricCache fresh(world.pool, world.bulk);
+    for (int again = 0; again < 2; ++again) {
+      const auto series = fresh.series({.trials = {TrialId(1)}, .max_datapoints = most});
+      if (!series) FAIL(series.error().message);
+      REQUIRE(series->size() == 1);
+      CHECK(series->front().points.front().value == 1);
+      CHECK(series->front().points.back().value == 40'000);
+      CHECK(fresh.summaries(TrialId(1))->front().count == 40'000);
+    }
+  }
+  world.bulk.stop();  // packs what the reader asked for
+  CHECK(world.database.number("SELECT count(*) FROM metric_chunks WHERE length(extremes) > 1000 AND length(points) >"
+                              " 1000") == 2);
+}
+
+TEST_CASE("a chunk is not stored behind one that has gone since its rows were read") {
+  World world;
+  db::Connection connection = world.database.connection();
+  const auto insert = [&](std::int64_t first, std::int64_t last) {
+    REQUIRE(connection.query(
+        "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', s, now(),"
+        " '{\"loss\":1}' FROM generate_series($1::bigint, $2::bigint) s", first, last));
+  };
+  insert(1, db::kChunkRows);
+  REQUIRE(db::pack_group(connection, TrialId(1), "training"));
+  insert(db::kChunkRows + 1, 2 * db::kChunkRows);
+  REQUIRE(connection.begin());
+  REQUIRE(db::forget_chunks(connection, TrialId(1), "training"));
+  db::Connection packer = world.database.connection();
+  std::thread packing([&] { CHECK(db::pack_group(packer, TrialId(1), "training")); });
+  while (world.database.number("SELECT count(*) FROM pg_locks WHERE NOT granted") == 0) {
+  }
+  REQUIRE(connection.commit());
+  packing.join();
+  CHECK(world.database.number("SELECT count(*) FROM metric_chunks") == 0);
+  REQUIRE(db::pack_group(connection, TrialId(1), "training"));
+  CHECK(world.database.number("SELECT count(*) FROM metric_chunks") == 2);
 }
 
 }  // namespace det::test

@@ -1,5 +1,6 @@
 // Owns the tests of usage accounting: sums are held against a walk over the same allocations, second by second.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "base/random.h"
 #include "master/db/experiment_changes.h"
@@ -157,6 +158,49 @@ TEST_CASE("sums of any allocations are those of a walk over them") {
     const auto bob = found.by_user.find("bob");
     CHECK((bob == found.by_user.end() ? 0 : bob->second) == Approx(bobs));
   }
+}
+
+TEST_CASE("capacity follows agents that come, grow and go; a pause of less than a minute is none") {
+  Cluster cluster;
+  const auto offers = [&](const char* agent, std::int64_t seconds, std::int64_t slots, const char* pool = "even") {
+    cluster.store.write({core::PutCapacity{AgentId(agent), pool, slots, WallTime{kFirst + seconds * kSecond}}});
+  };
+  offers("a", 0, 8);
+  offers("b", 3600, 4, "odd");
+  offers("a", 7200, 0);
+  offers("a", 7230, 8);  // back at once
+  offers("a", 7260, 8);  // said twice
+  offers("b", 3 * 3600, 6, "odd");
+  offers("b", 4 * 3600, 0);
+  offers("b", 4 * 3600, 0);
+  offers("a", 86'400 + 3600, 0);
+  const auto entries = db::capacity_entries(cluster.pool, WallTime{kFirst}, WallTime{kFirst + 2 * kDay});
+  REQUIRE(entries);
+  std::string text;
+  for (const db::CapacityEntry& one : *entries)
+    text += one.agent + " " + one.pool + " " + std::to_string(one.slots) + "x" + std::to_string(std::llround(one.seconds)) + "; ";
+  CHECK(text == "a even 8x90000; b odd 4x7200; b odd 6x3600; ");
+  const auto days = cluster.days("2025-12-31", "2026-01-02");
+  CHECK(days[0].capacity.empty());
+  CHECK(days[1].capacity == std::map<std::string, double>{{"even", 8 * 86'400}, {"odd", 4 * 7200 + 6 * 3600}});
+  CHECK(days[2].capacity == std::map<std::string, double>{{"even", 8 * 3600}});
+}
+
+TEST_CASE("a master that starts ends what nobody has said since, and an agent that is still there had never gone") {
+  Database database;
+  const auto rows = [&](const char* of) { return database.number(of); };
+  {
+    RunningStore first(open_store(database));
+    first.write({core::PutCapacity{AgentId("a"), "even", 8, WallTime{kFirst}},
+                 core::PutCapacity{AgentId("b"), "even", 8, WallTime{kFirst}}});
+  }
+  CHECK(rows("SELECT count(*) FROM capacity WHERE ended IS NULL") == 2);
+  RunningStore next(open_store(database));
+  CHECK(rows("SELECT count(*) FROM capacity WHERE ended IS NULL") == 0);
+  const std::int64_t soon = rows("SELECT (extract(epoch FROM now()) * 1000000)::bigint + 1000000");
+  next.write({core::PutCapacity{AgentId("a"), "even", 8, WallTime{soon}}});
+  CHECK(rows("SELECT count(*) FROM capacity WHERE ended IS NULL AND agent_id = 'a'") == 1);
+  CHECK(rows("SELECT count(*) FROM capacity") == 2);
 }
 
 }  // namespace

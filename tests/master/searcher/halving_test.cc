@@ -146,6 +146,29 @@ TEST_CASE("a retried trial takes its failure out of the rung and runs again") {
   CHECK(search.exits(1) == "shutdown");
 }
 
+TEST_CASE("a search says which trials are of which bracket, and how many came to each rung") {
+  Told search("adaptive_asha", 12, 6);
+  const auto said = [&](const Searcher& searcher) {
+    std::string text;
+    for (const BracketState& bracket : searcher.brackets()) {
+      text += text.empty() ? "" : " | ";
+      for (const auto& rung : bracket.rungs) text += std::to_string(rung.length) + ":" + std::to_string(rung.results) + " ";
+      text += "of " + std::to_string(bracket.max_trials) + ":";
+      for (const TrialNumber trial : bracket.trials) text += " " + std::to_string(trial);
+    }
+    return text;
+  };
+  CHECK(said(search.searcher) == "10:0 30:0 90:0 of 8: 0 1 2 | 30:0 90:0 of 4: 3 4 5");
+  search.reports(0, 0.5, 10);
+  search.reports(0, 0.5, 30);
+  const auto restored = Searcher::restore(search.config, nlohmann::json::parse(search.searcher.snapshot().dump()));
+  REQUIRE(restored);
+  CHECK(said(*restored) == said(search.searcher));
+  search.handle(Extended{.max_trials = 24, .max_time = 270});
+  CHECK(said(search.searcher) == "10:1 30:1 90:0 270:0 of 16: 0 1 2 | 30:0 90:0 270:0 of 8: 3 4 5");
+  CHECK(Told("random", 4, 2).searcher.brackets().empty());
+}
+
 TEST_CASE("a rung knows its best as a sorted list does, through insertions and removals") {
   for (double divisor : {2.0, 2.5, 4.0}) {
     for (std::size_t least : {0u, 1u}) {

@@ -6,6 +6,7 @@ import { kProbe, open } from './filling.mjs';
 const actions = () => page.getByRole('group', { name: 'Actions' });
 const state = (wanted) => until((text) => document.querySelector('.state-line .state')?.textContent === text, wanted);
 const editor = () => page.getByLabel('Configuration', { exact: true });
+const problems = () => page.getByRole('list', { name: 'Problems' });
 const replace = async (from, to) => {
   const text = await editor().inputValue();
   assert.ok(text.includes(from), text);
@@ -105,10 +106,13 @@ export const changing = [
       const goOn = page.getByRole('button', { name: 'Continue experiment' });
       await untilText('Valid: it goes on');
       await override.fill('searcher: {max_length: {batches: 5}}');
-      await page.getByRole('alert').waitFor();
+      await problems().getByText('can only grow').waitFor();
       assert.ok(await goOn.isDisabled());
-      await override.fill('resources: {slots_per_trial: 2}');
-      await page.getByRole('alert').getByText('fork it instead').waitFor();
+      await override.fill('searcher:\n  max_length: {batches: 5}\n  name: grid\nresources: {slots_per_trial: 2}');
+      await untilText('2 problems');
+      assert.equal(await problems().getByText('fork it instead').count(), 2);
+      assert.deepEqual(await page.locator('.editor-bad').allTextContents(), ['3\n', '4\n']);
+      assert.equal(await page.locator('.editor-mark').count(), 2);
       await audit('continue');
       await override.fill('searcher: {max_length: {batches: 2000000}}');
       await untilText('Valid: it goes on');

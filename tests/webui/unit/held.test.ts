@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
 import { csv } from '../../../webui-static/src/csv';
-import { average, fromHeld, fromPeriods, rangeOf, totalRows, totals } from '../../../webui-static/src/cluster/held';
+import { average, fromHeld, fromPeriods, rangeOf, totalRows, totals, utilization } from '../../../webui-static/src/cluster/held';
 import { ticks } from '../../../webui-static/src/cluster/UsageChart';
 
 const kNow = Date.parse('2026-03-10T12:00:00Z');
@@ -50,11 +50,19 @@ test('an allocation is cut at the stretches that it crosses, times its slots; wh
       one('2026-03-10T11:30:00Z', null, { username: 'bob', experimentId: 0, resourcePool: 'gpu' }),
       one('2026-03-10T08:00:00Z', '2026-03-10T09:00:00Z'),
     ],
+    [
+      { agentId: 'a', resourcePool: 'default', slots: 4, startTime: '2026-03-10T11:00:00Z', endTime: '2026-03-10T11:30:00Z' },
+      { agentId: 'b', resourcePool: 'gpu', slots: 1, startTime: '2026-03-10T11:00:00Z' },
+    ],
     from,
     to,
     2,
   );
   assert.deepEqual(cells.map((cell) => cell.total), [4 * 1800, 1800]);
+  // Of the first hour nobody knows what there was; of the second it is 4 slots for half of it, and one.
+  assert.deepEqual(cells.map((cell) => cell.capacity), [0, 4 * 1800 + 3600]);
+  assert.equal(utilization(cells), 1800 / (4 * 1800 + 3600));
+  assert.equal(utilization(cells.slice(0, 1)), undefined);
   assert.deepEqual(totals(cells, 'user'), [['ann', 7200], ['bob', 1800]]);
   assert.deepEqual(totals(cells, 'label'), [['a', 7200], ['b', 7200]]);
   assert.deepEqual(totals(cells, 'experiment'), [['7', 7200], ['commands', 1800]]);
@@ -70,10 +78,12 @@ test('days and months end where the range does, and what no experiment held was 
     byExperimentLabel: {},
     byResourcePool: { default: 100 },
     byExperimentId: { '7': 60 },
+    capacityByResourcePool: { default: 300, gpu: 100 },
   });
   const cells = fromPeriods([period('2026-03-09'), period('2026-03-10')], range);
   assert.deepEqual(cells.map((cell) => (cell.toMs - cell.fromMs) / 3600_000), [24, 12]);
   assert.deepEqual(totals(cells, 'experiment'), [['7', 120], ['commands', 80]]);
+  assert.equal(utilization(cells), 0.25);
   const months = fromPeriods([period('2026-02'), period('2026-03')], rangeOf({ from: '2025-02-10', to: '2026-03-10' }, kNow));
   assert.deepEqual(months.map((cell) => (cell.toMs - cell.fromMs) / 86_400_000), [28, 9.5]);
   assert.deepEqual(totalRows(cells).slice(0, 4), [

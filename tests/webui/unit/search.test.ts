@@ -1,7 +1,7 @@
 // What the pictures of a search are made of.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { dimensions, position, ranks, rungs } from '../../../webui-static/src/charts/search';
+import { bestOf, dimensions, farthest, lanes, marks, position, ranks, reached, rungs } from '../../../webui-static/src/charts/search';
 import { smooth, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -84,4 +84,51 @@ test('series of several trials are told by the trial', () => {
     panel?.series.map((one) => one.label),
     ['trial 2 · training', 'trial 1 · training'],
   );
+});
+
+test('a search is drawn a bracket each, with the rungs that were planned; one without brackets whole', () => {
+  const trials = [trial(1, {}, 3, 10), trial(2, {}, 2, 40), trial(3, {}, 1, 90, 'STATE_RUNNING')];
+  const all = lanes(
+    {
+      timeMetric: 'batches',
+      brackets: [
+        { rungs: [{ length: 10, trials: 2 }, { length: 30, trials: 1 }], maxTrials: 9, trialIds: [1, 2, 77] },
+        { rungs: [{ length: 90, trials: 1 }], maxTrials: 3, trialIds: [3] },
+      ],
+    },
+    trials,
+    true,
+  );
+  assert.deepEqual(
+    all.map((lane) => [lane.title, lane.trials.map((one) => one.id), lane.rungs]),
+    [
+      ['Bracket 1 of 2', [1, 2], [{ length: 10, came: 2, wentOn: 1 }, { length: 30, came: 1, wentOn: undefined }]],
+      ['Bracket 2 of 2', [3], [{ length: 90, came: 1, wentOn: undefined }]],
+    ],
+  );
+  const [whole] = lanes({ timeMetric: 'batches', brackets: [] }, trials, true);
+  assert.deepEqual(whole?.rungs, [
+    { length: 10, came: 3, wentOn: 2 },
+    { length: 40, came: 2, wentOn: undefined },
+  ]);
+  assert.deepEqual(bestOf(trials, true), { id: 3, value: 1 });
+  assert.deepEqual(bestOf([trial(4, {})], false), undefined);
+  assert.deepEqual(farthest(trials, 2).map((one) => one.id), [2, 3]);
+});
+
+test('how far a trial had come is told by the metric that the search counts in', () => {
+  assert.equal(reached({ batches: 7, values: { tokens: 500 } }, 'batches'), 7);
+  assert.equal(reached({ batches: 7, values: { tokens: 500 } }, 'tokens'), 500);
+  assert.equal(reached({ batches: 7, epoch: 2 }, 'epochs'), 2);
+  assert.equal(reached({ batches: 7, values: {} }, 'tokens'), undefined);
+});
+
+test('an axis names every word, and of numbers the ends and the middle of its scale', () => {
+  const at = (kind: 'linear' | 'log' | 'words', words: string[], min: number, max: number) =>
+    marks({ kind, words, min, max }).map((mark) => `${mark.at} ${mark.text}`);
+  assert.deepEqual(at('words', ['gelu', 'relu', 'silu'], 0, 2), ['0 gelu', '0.5 relu', '1 silu']);
+  assert.deepEqual(at('words', [...'abcdefghi'], 0, 8), ['0 a', '1 i']);
+  assert.deepEqual(at('log', [], 0.001, 0.1), ['0 0.001', '0.5 0.01', '1 0.1']);
+  assert.deepEqual(at('linear', [], 10, 30), ['0 10', '0.5 20', '1 30']);
+  assert.deepEqual(at('linear', [], 5, 5), ['0.5 5']);
 });

@@ -13,16 +13,26 @@ export interface Held {
   slots: number;
   resourcePool: string;
 }
-export const held = async (fromMs: number, toMs: number, signal?: AbortSignal): Promise<Held[]> =>
-  (
-    await get<{ resourceEntries: Held[] }>(
-      address('/api/v1/resources/allocation/raw', {
-        timestampAfter: new Date(fromMs).toISOString(),
-        timestampBefore: new Date(toMs).toISOString(),
-      }),
-      signal,
-    )
-  ).resourceEntries;
+// Slots that an agent brought, for as long as the master knew of it.
+export interface Capacity {
+  agentId: string;
+  resourcePool: string;
+  slots: number;
+  startTime: string;
+  endTime?: string | null; // absent while it is there
+}
+export interface HeldAndThere {
+  resourceEntries: Held[];
+  capacity: Capacity[];
+}
+export const held = (fromMs: number, toMs: number, signal?: AbortSignal): Promise<HeldAndThere> =>
+  get<HeldAndThere>(
+    address('/api/v1/resources/allocation/raw', {
+      timestampAfter: new Date(fromMs).toISOString(),
+      timestampBefore: new Date(toMs).toISOString(),
+    }),
+    signal,
+  );
 
 // Seconds times slots of one day or month, of UTC.
 export interface UsedPeriod {
@@ -32,6 +42,7 @@ export interface UsedPeriod {
   byExperimentLabel: Record<string, number>;
   byResourcePool: Record<string, number>;
   byExperimentId: Record<string, number>;
+  capacityByResourcePool: Record<string, number>; // what there was to hold
 }
 export const used = async (
   firstDay: string,

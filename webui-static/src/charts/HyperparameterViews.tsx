@@ -5,22 +5,17 @@ import { useWidth } from '../components/width';
 import { metric } from '../format';
 import type { Trial } from '../wire';
 import { HeatMap, ImportanceBars } from './ImportanceView';
-import { dimensions, metricOf, position, ranks, share, type Dimension } from './search';
+import { dimensions, marks, metricOf, position, ranks, share, type Dimension } from './search';
 
 const kHeight = 300;
-const kTop = 34;
-const kBottom = 20;
+const kTop = 40;
+const kBottom = 24;
 const kSide = 70;
 const kSmall = { width: 560, height: 240, side: 64, bottom: 32, top: 12 };
 
 // Five steps from best to worst; classes, because the policy of the page forbids colors in markup.
 export const shade = (rank: number | undefined): string =>
   rank === undefined ? 'shade-none' : `shade-${Math.min(4, Math.floor(rank * 5))}`;
-
-function ends(dimension: Dimension): [string, string] {
-  if (dimension.kind === 'words') return [dimension.words[0] ?? '', dimension.words[dimension.words.length - 1] ?? ''];
-  return [metric(dimension.min), metric(dimension.max)];
-}
 
 function Parallel({ trials, all, rank }: { trials: Trial[]; all: Dimension[]; rank: Map<number, number> }) {
   const [host, width] = useWidth<HTMLDivElement>();
@@ -55,12 +50,18 @@ function Parallel({ trials, all, rank }: { trials: Trial[]; all: Dimension[]; ra
               <text x={place(i)} y={14} text-anchor="middle" class="axis-name">
                 {one.name}
               </text>
-              <text x={place(i)} y={28} text-anchor="middle">
-                {ends(one)[1]}
-              </text>
-              <text x={place(i)} y={kHeight - 6} text-anchor="middle">
-                {ends(one)[0]}
-              </text>
+              {marks(one).map((mark) => (
+                <text
+                  key={mark.at}
+                  class="on-lines"
+                  x={place(i)}
+                  y={mark.at === 1 ? height(1) - 6 : mark.at === 0 ? height(0) + 14 : height(mark.at) + 4}
+                  dx={mark.at > 0 && mark.at < 1 ? (i === all.length - 1 ? -6 : 6) : 0}
+                  text-anchor={mark.at > 0 && mark.at < 1 ? (i === all.length - 1 ? 'end' : 'start') : 'middle'}
+                >
+                  {mark.text}
+                </text>
+              ))}
             </g>
           ))}
         </svg>
@@ -74,10 +75,11 @@ function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension
   const values = scored.map((trial) => metricOf(trial) ?? 0);
   const [min, max] = [Math.min(...values), Math.max(...values)];
   const { width, height, side, top, bottom } = kSmall;
-  const x = (trial: Trial): number => side + position(dimension, trial) * (width - side - 16);
-  const y = (trial: Trial): number =>
-    height - bottom - share({ kind: 'linear', min, max }, metricOf(trial) ?? min) * (height - top - bottom);
-  const [low, high] = ends(dimension);
+  // Dots do not lie on the axes.
+  const along = (part: number): number => side + 10 + part * (width - side - 26);
+  const up = (part: number): number => height - bottom - 8 - part * (height - top - bottom - 8);
+  const x = (trial: Trial): number => along(position(dimension, trial));
+  const y = (trial: Trial): number => up(share({ kind: 'linear', min, max }, metricOf(trial) ?? min));
   return (
     <figure class="chart" aria-label={`${name} over ${dimension.name}`}>
       <figcaption>
@@ -87,18 +89,19 @@ function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension
       <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
         <line class="axis" x1={side} x2={width - 8} y1={height - bottom} y2={height - bottom} />
         <line class="axis" x1={side} x2={side} y1={top} y2={height - bottom} />
-        <text x={side - 4} y={top + 8} text-anchor="end">
-          {metric(max)}
-        </text>
-        <text x={side - 4} y={height - bottom} text-anchor="end">
-          {metric(min)}
-        </text>
-        <text x={side} y={height - 10}>
-          {low}
-        </text>
-        <text x={width - 8} y={height - 10} text-anchor="end">
-          {high}
-        </text>
+        {marks({ kind: 'linear', words: [], min, max }).map((mark) => (
+          <g key={mark.at}>
+            {mark.at > 0 && <line class="rung" x1={side} x2={width - 8} y1={up(mark.at)} y2={up(mark.at)} />}
+            <text x={side - 8} y={up(mark.at) + 4} text-anchor="end">
+              {mark.text}
+            </text>
+          </g>
+        ))}
+        {marks(dimension).map((mark) => (
+          <text key={mark.at} x={along(mark.at)} y={height - 8} text-anchor={mark.at === 1 ? 'end' : mark.at === 0 ? 'start' : 'middle'}>
+            {mark.text}
+          </text>
+        ))}
         {scored.map((trial) => (
           <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
             <circle class={`dot ${shade(rank.get(trial.id))}`} cx={x(trial)} cy={y(trial)} r={4}>

@@ -26,9 +26,15 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
   );
 }
 
+// Numbers of more letters are rounded.
+const kLongNumber = 8;
+
 // Where the cell of a place begins and ends, in the dimension's own values.
 function edge(one: Dimension, at: number, count: number): string {
-  if (one.kind === 'words') return one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
+  if (one.kind === 'words') {
+    const word = one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
+    return word.length > kLongNumber && Number.isFinite(Number(word)) ? metric(Number(word)) : word;
+  }
   const value = (part: number): number =>
     one.kind === 'log' ? one.min * (one.max / one.min) ** part : one.min + part * (one.max - one.min);
   return `${metric(value(at / count))} – ${metric(value((at + 1) / count))}`;

@@ -7,6 +7,8 @@ import { duration, metric } from '../format';
 import { seriesColors, themeColor, useColors } from './colors';
 import { onGrid, smooth, type Axis, type Panel } from './series';
 
+// Above the highest line: half a word of the axis.
+const kAbove = 8;
 const kHeight = 240;
 // More series than that have no legend of their own: the one under the pointer is named.
 const kLegend = 6;
@@ -61,6 +63,7 @@ function options({ panel, look, zoom, text }: Props, width: number): uPlot.Optio
   return {
     width,
     height: kHeight,
+    padding: [kAbove, null, null, null],
     // Panels of one page show the same batch under the pointer.
     cursor: {
       sync: { key: 'metrics' },

@@ -1,19 +1,26 @@
-// Owns the search drawn over time: each trial a line that climbs with its validations, rungs where trials ended.
+// Owns the search drawn over time: a picture a bracket, in it each trial a line that climbs with its validations, and the
+// rungs at which trials are held against each other.
 import * as api from '../api';
+import { brackets } from '../calls/brackets';
 import { paths } from '../address';
 import { ErrorNote } from '../components/notes';
+import { Table } from '../components/Table';
 import { useWidth } from '../components/width';
 import { duration, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
-import { ranks, rungs } from './search';
+import { bestOf, farthest, lanes, ranks, reached, type Lane } from './search';
 import { shade } from './HyperparameterViews';
 
-const kHeight = 340;
-const kSide = 60;
+const kHeight = 320;
+// Of one among several.
+const kLower = 240;
+const kSide = 84;
+const kRight = 12;
 const kBottom = 28;
 const kTop = 12;
-// What one read of series gives.
+// Lines of text on the axis lie so far apart at least.
+const kApart = 13;
 const kMostTrials = 100;
 const kPoints = 64;
 
@@ -21,125 +28,197 @@ interface Props {
   experimentId: number;
   trials: Trial[];
   startTime: string | null | undefined;
+  metricName: string;
   smallerIsBetter: boolean;
 }
 
-export function SearchView({ experimentId, trials, startTime, smallerIsBetter }: Props) {
+interface Line {
+  trial: Trial;
+  points: { length: number; seconds: number }[];
+}
+
+interface LaneProps {
+  lane: Lane;
+  lines: Line[];
+  unit: string;
+  latest: number; // seconds; the same in all pictures, so that they are read against each other
+  rank: ReadonlyMap<number, number>;
+  metricName: string;
+  smallerIsBetter: boolean;
+  height: number;
+}
+
+function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const ids = trials.slice(0, kMostTrials).map((trial) => trial.id);
+  const best = bestOf(lane.trials, smallerIsBetter);
+  const longest = Math.max(
+    1,
+    ...lines.flatMap((one) => one.points.map((point) => point.length)),
+    ...lane.rungs.map((one) => one.length),
+  );
+  const x = (seconds: number): number => kSide + (seconds / latest) * (width - kSide - kRight);
+  // Rungs lie apart by factors: a square root shows the lowest and the highest at once.
+  const y = (length: number): number => height - kBottom - Math.sqrt(length / longest) * (height - kTop - kBottom);
+  const marks = [...new Set([...lane.rungs.map((one) => one.length), longest])].sort((a, b) => b - a);
+  const named = marks.reduce<number[]>((kept, mark) => {
+    const above = kept[kept.length - 1];
+    return above === undefined || y(mark) - y(above) >= kApart ? [...kept, mark] : kept;
+  }, []);
+  // The best are drawn last, on top.
+  const order = [...lines].sort((a, b) => (rank.get(b.trial.id) ?? 2) - (rank.get(a.trial.id) ?? 2));
+  return (
+    <figure
+      class="chart wide"
+      aria-label={`${lane.title || 'Search'}: progress of ${lines.length} trials over time`}
+      data-panel="search"
+    >
+      <figcaption>
+        {lane.title || 'Trials over time'}{' '}
+        <span class="quiet">
+          {lane.trials.length} {lane.trials.length === 1 ? 'trial' : 'trials'}
+          {lane.maxTrials !== undefined && ` of ${lane.maxTrials}`}
+          {lane.title !== '' && `, ${lane.rungs.length} ${lane.rungs.length === 1 ? 'rung' : 'rungs'}`}
+          {best && (
+            <>
+              , best {metricName} {metric(best.value)} of <a href={paths.trial(best.id)}>trial {best.id}</a>
+            </>
+          )}
+        </span>
+      </figcaption>
+      <div ref={host}>
+        <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
+          {lane.rungs.map((rung) => (
+            <line key={rung.length} class="rung" x1={kSide} x2={width - kRight} y1={y(rung.length)} y2={y(rung.length)}>
+              <title>
+                {rung.length.toLocaleString()} {unit}: {rung.came} came
+                {rung.wentOn === undefined ? '' : `, ${rung.wentOn} went on`}
+              </title>
+            </line>
+          ))}
+          {named.map((mark) => (
+            <text key={mark} x={kSide - 8} y={y(mark) + 4} text-anchor="end">
+              {mark.toLocaleString()}
+            </text>
+          ))}
+          <line class="axis" x1={kSide} x2={width - kRight} y1={height - kBottom} y2={height - kBottom} />
+          <text x={kSide} y={height - 8}>
+            0s
+          </text>
+          <text x={kSide - 8} y={height - 8} text-anchor="end" class="axis-name">
+            {unit}
+          </text>
+          <text x={width - kRight} y={height - 8} text-anchor="end">
+            {duration(latest)}
+          </text>
+          {order.map(({ trial, points }) => (
+            <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+              <polyline
+                class={`line ${shade(rank.get(trial.id))}`}
+                points={points.map((point) => `${x(point.seconds)},${y(point.length)}`).join(' ')}
+              >
+                <title>trial {trial.id}</title>
+              </polyline>
+              {points.slice(1).map((point) => (
+                <circle
+                  key={point.length}
+                  class={`dot ${shade(rank.get(trial.id))}`}
+                  cx={x(point.seconds)}
+                  cy={y(point.length)}
+                  r={2.5}
+                />
+              ))}
+            </a>
+          ))}
+        </svg>
+      </div>
+    </figure>
+  );
+}
+
+export function SearchView({ experimentId, trials, startTime, metricName, smallerIsBetter }: Props) {
+  const drawn = farthest(trials, kMostTrials);
+  const ids = drawn.map((trial) => trial.id);
   const live = useLive(
     `search ${experimentId} ${ids.join()}`,
     (signal) => api.series(ids, { points: kPoints, group: 'validation' }, signal),
     (change) => change === 'everything' || (change.experimentId === experimentId && change.kind === 'trial'),
     1000,
   );
+  const plan = useLive(
+    `brackets ${experimentId}`,
+    (signal) => brackets(experimentId, signal),
+    (change) => change === 'everything' || (change.experimentId === experimentId && change.kind === 'trial'),
+    1000,
+  );
+  const error = <ErrorNote error={live.error ?? plan.error} retry={plan.error ? plan.reload : live.reload} />;
+  if (!plan.data) return plan.error ? error : <p role="status">Loading…</p>;
+  const all = lanes(plan.data, trials, smallerIsBetter);
+  const bracketed = plan.data.brackets.length > 0;
+  const timeMetric = bracketed ? plan.data.timeMetric : 'batches';
   const start = Date.parse(startTime ?? '') || 0;
-  const lines = (live.data ?? []).map(({ trial, metrics }) => ({
-    trial,
-    points: [
-      { batches: 0, seconds: (Date.parse(trial.startTime ?? '') - start) / 1000 },
-      ...(metrics[0]?.data ?? []).map((point) => ({
-        batches: point.batches,
-        seconds: (Date.parse(point.time ?? '') - start) / 1000,
-      })),
-    ].filter((point) => Number.isFinite(point.seconds)),
-  }));
-  const steps = rungs(trials, smallerIsBetter);
+  const seconds = (time: string | null | undefined): number => (Date.parse(time ?? '') - start) / 1000;
+  const lines = new Map(
+    (live.data ?? []).map(({ trial, metrics }): [number, Line] => [
+      trial.id,
+      {
+        trial,
+        points: [
+          { length: 0, seconds: seconds(trial.startTime) },
+          ...(metrics[0]?.data ?? []).map((point) => ({
+            length: reached(point, timeMetric) ?? NaN,
+            seconds: seconds(point.time),
+          })),
+        ].filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
+      },
+    ]),
+  );
+  const latest = Math.max(1, ...[...lines.values()].flatMap((one) => one.points.map((point) => point.seconds)));
   const rank = ranks(trials, smallerIsBetter);
-  const longest = Math.max(1, ...lines.flatMap((one) => one.points.map((point) => point.batches)), ...steps.map((one) => one.batches));
-  const latest = Math.max(1, ...lines.flatMap((one) => one.points.map((point) => point.seconds)));
-  const x = (seconds: number): number => kSide + (seconds / latest) * (width - kSide - 12);
-  // Rungs lie apart by factors: a square root shows the lowest and the highest at once.
-  const y = (batches: number): number => kHeight - kBottom - Math.sqrt(batches / longest) * (kHeight - kTop - kBottom);
   return (
     <>
-      <ErrorNote error={live.error} retry={live.reload} />
-      {trials.length > kMostTrials && <p class="quiet">The first {kMostTrials} trials are drawn.</p>}
-      <figure class="chart wide" aria-label={`Progress of ${lines.length} trials over time`} data-panel="search">
-        <figcaption>
-          Batches over time <span class="quiet">best trials in the strongest color; dashed: where trials ended</span>
-        </figcaption>
-        <div ref={host}>
-          <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
-            {steps.slice(0, 12).map((rung) => (
-              <g key={rung.batches}>
-                <line class="rung" x1={kSide} x2={width - 12} y1={y(rung.batches)} y2={y(rung.batches)} />
-                <text x={kSide - 6} y={y(rung.batches) + 4} text-anchor="end">
-                  {metric(rung.batches)}
-                </text>
-              </g>
-            ))}
-            {steps.every((rung) => rung.batches !== longest) && (
-              <text x={kSide - 6} y={y(longest) + 4} text-anchor="end">
-                {metric(longest)}
-              </text>
-            )}
-            <line class="axis" x1={kSide} x2={width - 12} y1={kHeight - kBottom} y2={kHeight - kBottom} />
-            <text x={kSide} y={kHeight - 8}>
-              0s
-            </text>
-            <text x={width - 12} y={kHeight - 8} text-anchor="end">
-              {duration(latest)}
-            </text>
-            {lines.map(({ trial, points }) => (
-              <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
-                <polyline
-                  class={`line ${shade(rank.get(trial.id))}`}
-                  points={points.map((point) => `${x(point.seconds)},${y(point.batches)}`).join(' ')}
-                >
-                  <title>trial {trial.id}</title>
-                </polyline>
-                {points.slice(1).map((point) => (
-                  <circle
-                    key={point.batches}
-                    class={`dot ${shade(rank.get(trial.id))}`}
-                    cx={x(point.seconds)}
-                    cy={y(point.batches)}
-                    r={2.5}
-                  />
-                ))}
-              </a>
-            ))}
-          </svg>
-        </div>
-      </figure>
-      <Rungs steps={steps} />
+      {error}
+      <p class="quiet">
+        The best trials have the strongest color.{' '}
+        {bracketed
+          ? 'Dashed are the rungs: lengths of training at which a trial goes on only if it is among the best of its bracket so far.'
+          : 'Dashed: where trials ended.'}
+        {trials.length > kMostTrials && ` The ${kMostTrials} that trained longest are drawn, all are counted.`}
+      </p>
+      {all.map((lane) => (
+        <Picture
+          key={lane.title}
+          lane={lane}
+          lines={lane.trials.map((trial) => lines.get(trial.id)).filter((line) => line !== undefined)}
+          unit={timeMetric}
+          latest={latest}
+          rank={rank}
+          metricName={metricName}
+          smallerIsBetter={smallerIsBetter}
+          height={all.length > 1 ? kLower : kHeight}
+        />
+      ))}
+      <Rungs all={all} unit={timeMetric} bracketed={bracketed} />
     </>
   );
 }
 
-function Rungs({ steps }: { steps: ReturnType<typeof rungs> }) {
-  if (steps.length === 0) return <p class="quiet">No trial has ended yet; rungs show where trials end.</p>;
+function Rungs({ all, unit, bracketed }: { all: Lane[]; unit: string; bracketed: boolean }) {
+  if (all.every((lane) => lane.rungs.length === 0))
+    return <p class="quiet">No trial has ended yet; rungs show where trials end.</p>;
+  const heads = [`#${unit.charAt(0).toUpperCase()}${unit.slice(1)}`, '#Trials that came so far', '#Went on'];
   return (
-    <div class="table-frame" role="region" aria-label="Rungs" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col" class="number">
-              Batches
-            </th>
-            <th scope="col" class="number">
-              Trials that came so far
-            </th>
-            <th scope="col" class="number">
-              Ended here
-            </th>
-            <th scope="col" class="number">
-              Best of these
-            </th>
+    <Table label="Rungs" heads={bracketed ? ['Bracket', '#Rung', ...heads] : heads}>
+      {all.flatMap((lane, at) =>
+        lane.rungs.map((rung, level) => (
+          <tr key={`${at} ${rung.length}`}>
+            {bracketed && <td>{at + 1}</td>}
+            {bracketed && <td class="number">{level + 1}</td>}
+            <td class="number">{rung.length.toLocaleString()}</td>
+            <td class="number">{rung.came}</td>
+            <td class="number">{rung.wentOn ?? ''}</td>
           </tr>
-        </thead>
-        <tbody>
-          {steps.map((rung) => (
-            <tr key={rung.batches}>
-              <td class="number">{rung.batches.toLocaleString()}</td>
-              <td class="number">{rung.reached}</td>
-              <td class="number">{rung.ended}</td>
-              <td class="number">{metric(rung.best)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        )),
+      )}
+    </Table>
   );
 }

@@ -1,6 +1,7 @@
 // Owns what the pictures of a search are made of: hyperparameters as axes, rungs from where trials ended. Pure.
-import type { JsonValue, Trial } from '../wire';
-import { isEnded } from '../format';
+import type { Brackets } from '../calls/brackets';
+import type { DataPoint, JsonValue, Trial } from '../wire';
+import { isEnded, metric } from '../format';
 
 export interface Dimension {
   name: string;
@@ -61,6 +62,21 @@ export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value:
   return (value - min) / (max - min);
 }
 
+// More words than that are named at the ends alone.
+const kMostWords = 8;
+
+// What is written along a dimension, each at its place, 0..1: its words; of numbers the ends and what lies between.
+export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max'>): { at: number; text: string }[] {
+  const { kind, words, min, max } = dimension;
+  if (kind === 'words') {
+    const all = words.map((text, i) => ({ at: i / Math.max(1, words.length - 1), text }));
+    return all.length <= kMostWords ? all : [all[0], all[all.length - 1]].filter((one) => one !== undefined);
+  }
+  if (min === max) return [{ at: 0.5, text: metric(min) }];
+  const middle = kind === 'log' ? Math.sqrt(min * max) : (min + max) / 2;
+  return [min, middle, max].map((value, i) => ({ at: i / 2, text: metric(Number(value.toPrecision(3))) }));
+}
+
 // A trial's searcher metric, if it has a number.
 export function metricOf(trial: Trial): number | undefined {
   const value = trial.searcherMetricValue;
@@ -102,4 +118,67 @@ export function rungs(trials: readonly Trial[], smallerIsBetter: boolean): Rung[
       best: values.length === 0 ? undefined : smallerIsBetter ? Math.min(...values) : Math.max(...values),
     };
   });
+}
+
+// What is drawn of a search in one picture: one of its brackets, or all of it when it has none.
+export interface Lane {
+  title: string; // "" of a search without brackets
+  trials: Trial[];
+  rungs: { length: number; came: number; wentOn: number | undefined }[]; // nobody goes on from the last
+  maxTrials: number | undefined;
+}
+
+export function lanes(all: Brackets, trials: readonly Trial[], smallerIsBetter: boolean): Lane[] {
+  if (all.brackets.length === 0) {
+    const steps = rungs(trials, smallerIsBetter);
+    return [
+      {
+        title: '',
+        trials: [...trials],
+        maxTrials: undefined,
+        rungs: steps.map((one, at) => ({ length: one.batches, came: one.reached, wentOn: steps[at + 1]?.reached })),
+      },
+    ];
+  }
+  const byId = new Map(trials.map((trial) => [trial.id, trial]));
+  return all.brackets.map((one, at) => ({
+    title: all.brackets.length === 1 ? 'The only bracket' : `Bracket ${at + 1} of ${all.brackets.length}`,
+    trials: one.trialIds.map((id) => byId.get(id)).filter((trial) => trial !== undefined),
+    maxTrials: one.maxTrials,
+    rungs: one.rungs.map((rung, level) => ({
+      length: rung.length,
+      came: rung.trials,
+      wentOn: one.rungs[level + 1]?.trials,
+    })),
+  }));
+}
+
+// How far a trial had come with this validation, in the search's unit.
+export function reached(point: DataPoint, timeMetric: string): number | undefined {
+  if (timeMetric === 'batches' || timeMetric === '') return point.batches;
+  const value = point.values?.[timeMetric] ?? (/^epochs?$/.test(timeMetric) ? point.epoch : undefined);
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+// The `count` trials that trained longest, in their order.
+export function farthest(trials: readonly Trial[], count: number): Trial[] {
+  if (trials.length <= count) return [...trials];
+  const kept = new Set(
+    [...trials]
+      .sort((a, b) => b.totalBatchesProcessed - a.totalBatchesProcessed || a.id - b.id)
+      .slice(0, count)
+      .map((trial) => trial.id),
+  );
+  return trials.filter((trial) => kept.has(trial.id));
+}
+
+// The best value among trials, and whose it is.
+export function bestOf(trials: readonly Trial[], smallerIsBetter: boolean): { id: number; value: number } | undefined {
+  let best: { id: number; value: number } | undefined;
+  for (const trial of trials) {
+    const value = metricOf(trial);
+    if (value === undefined) continue;
+    if (!best || (smallerIsBetter ? value < best.value : value > best.value)) best = { id: trial.id, value };
+  }
+  return best;
 }

@@ -18,6 +18,7 @@ import {
   rangeOf,
   totalRows,
   totals,
+  utilization,
   day,
   type By,
   type Cell,
@@ -47,11 +48,12 @@ interface Account {
 
 async function load(query: Record<string, string | undefined>, signal: AbortSignal): Promise<Account> {
   const range = rangeOf(query, Date.now());
-  const cells =
-    range.kind === 'raw'
-      ? fromHeld(await held(range.fromMs, range.toMs, signal), range.fromMs, range.toMs, kCells)
-      : fromPeriods(await used(range.first, range.last, range.kind === 'days' ? 'DAILY' : 'MONTHLY', signal), range);
-  return { range, cells };
+  if (range.kind !== 'raw') {
+    const periods = await used(range.first, range.last, range.kind === 'days' ? 'DAILY' : 'MONTHLY', signal);
+    return { range, cells: fromPeriods(periods, range) };
+  }
+  const { resourceEntries, capacity } = await held(range.fromMs, range.toMs, signal);
+  return { range, cells: fromHeld(resourceEntries, capacity, range.fromMs, range.toMs, kCells) };
 }
 
 function Choices({ range, by }: { range: Range; by: By }) {
@@ -111,7 +113,7 @@ function Files({ account }: { account: Account }) {
           type="button"
           disabled={busy}
           onClick={() =>
-            void run(async () => save(name('allocations'), csv(heldRows(await held(range.fromMs, range.toMs)))))
+            void run(async () => save(name('allocations'), csv(heldRows((await held(range.fromMs, range.toMs)).resourceEntries))))
           }
         >
           Download allocations as CSV
@@ -126,14 +128,15 @@ function Files({ account }: { account: Account }) {
 const amount = (value: number): string =>
   value > 0 && value < 0.01 ? '<0.01' : value.toLocaleString(undefined, { maximumFractionDigits: value < 100 ? 2 : 0 });
 
-function Summary({ account, slots }: { account: Account; slots: number }) {
+function Summary({ account }: { account: Account }) {
   const { range, cells } = account;
   const seconds = cells.reduce((sum, cell) => sum + cell.total, 0);
   const mean = average(seconds, range.fromMs, range.toMs);
+  const share = utilization(cells);
   return (
     <span>
       <strong>{amount(seconds / 3600)} slot-hours</strong>, {amount(mean)} slots held on average
-      {slots > 0 && `: ${percent(mean / slots)} of the ${slots} there are now`}
+      {share !== undefined && `, ${percent(share)} of what there was`}
       {range.kind !== 'raw' && <span class="quiet"> · days of UTC</span>}
     </span>
   );
@@ -163,13 +166,13 @@ function Holders({ account, by }: { account: Account; by: By }) {
   );
 }
 
-export function Usage({ slots }: { slots: number }) {
+export function Usage() {
   const { query } = useQuery();
   const by = kBys.find((one) => one === query.by) ?? 'pool';
   const live = useLive(
     `usage ${query.over ?? ''} ${query.from ?? ''} ${query.to ?? ''}`,
     (signal) => load(query, signal),
-    (change) => change === 'everything' || change.kind === 'trial' || change.kind === 'command',
+    (change) => change === 'everything' || change.kind === 'trial' || change.kind === 'command' || change.kind === 'agent',
     5000,
   );
   return (
@@ -184,13 +187,13 @@ export function Usage({ slots }: { slots: number }) {
           ) : (
             <>
               <div class="section-head">
-                <Summary account={account} slots={slots} />
+                <Summary account={account} />
                 <span class="spring" />
                 <Files account={account} />
               </div>
               <figure class="chart wide" aria-label={`Slots held over time, by ${by}`} data-panel="usage">
                 <figcaption>
-                  Slots held, by {by} {slots > 0 && <span class="quiet">dashed: the slots there are now</span>}
+                  Slots held, by {by} {account.cells.some((cell) => cell.capacity > 0) && <span class="quiet">dashed: the slots there were</span>}
                 </figcaption>
                 <UsageChart
                   cells={account.cells}
@@ -198,7 +201,6 @@ export function Usage({ slots }: { slots: number }) {
                   keys={totals(account.cells, by)
                     .slice(0, kColors)
                     .map(([key]) => key)}
-                  slots={slots}
                 />
               </figure>
               <Holders account={account} by={by} />

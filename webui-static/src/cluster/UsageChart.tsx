@@ -1,4 +1,4 @@
-// Owns drawing held slots over time: a bar a stretch, who held them on top of each other, a line at the slots there are.
+// Owns drawing held slots over time: a bar a stretch, who held them on top of each other, a line at the slots there were.
 import { useWidth } from '../components/width';
 import { clock, metric } from '../format';
 import { average, type By, type Cell } from './held';
@@ -23,10 +23,9 @@ interface Props {
   cells: readonly Cell[];
   by: By;
   keys: readonly string[]; // that have a color of their own, in its order; the others share one
-  slots: number; // there are now; 0: not known
 }
 
-export function UsageChart({ cells, by, keys, slots }: Props) {
+export function UsageChart({ cells, by, keys }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   const bars = cells.map((cell) => {
     const parts = cell.parts.get(by) ?? new Map<string, number>();
@@ -34,11 +33,18 @@ export function UsageChart({ cells, by, keys, slots }: Props) {
     const others = [...parts.values()].reduce((sum, one) => sum + one, 0) - own.reduce((sum, one) => sum + one, 0);
     return { cell, heights: [...own, others].map((one) => average(one, cell.fromMs, cell.toMs)) };
   });
-  const most = Math.max(1, slots, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
+  const there = cells.map((cell) => average(cell.capacity, cell.fromMs, cell.toMs));
+  const most = Math.max(1, ...there, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
   const x = (at: number): number => kLeft + (at / Math.max(1, cells.length)) * (width - kLeft - kRight);
   const y = (value: number): number => kHeight - kBottom - (value / most) * (kHeight - kTop - kBottom);
   const every = Math.max(1, Math.ceil(kApart / ((width - kLeft - kRight) / Math.max(1, cells.length))));
   const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString());
+  // Steps from stretch to stretch; a gap where it is not known.
+  const line = there
+    .map((slots, at) =>
+      slots > 0 ? `${(there[at - 1] ?? 0) > 0 ? 'L' : 'M'}${x(at)},${y(slots)}L${x(at + 1)},${y(slots)}` : '',
+    )
+    .join('');
   const gap = cells.length > width / 6 ? 0 : 1;
   return (
     <div ref={host}>
@@ -56,7 +62,8 @@ export function UsageChart({ cells, by, keys, slots }: Props) {
           return (
             <g key={cell.fromMs}>
               <title>
-                {name(cell)}: {metric(average(cell.total, cell.fromMs, cell.toMs))} slots
+                {name(cell)}: {metric(average(cell.total, cell.fromMs, cell.toMs))}
+                {cell.capacity > 0 && ` of ${metric(average(cell.capacity, cell.fromMs, cell.toMs))}`} slots
               </title>
               {heights.map((value, place) => {
                 if (value <= 0) return null;
@@ -80,7 +87,7 @@ export function UsageChart({ cells, by, keys, slots }: Props) {
             </g>
           );
         })}
-        {slots > 0 && <line class="most" x1={kLeft} x2={width - kRight} y1={y(slots)} y2={y(slots)} />}
+        {line !== '' && <path class="most" d={line} />}
         <line class="axis" x1={kLeft} x2={width - kRight} y1={y(0)} y2={y(0)} />
       </svg>
     </div>

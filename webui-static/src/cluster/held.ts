@@ -1,5 +1,5 @@
 // Owns how held slots become a chart and an account: stretches of time, and who held how much in each. Pure.
-import type { Held, UsedPeriod } from '../calls/usage';
+import type { Capacity, Held, UsedPeriod } from '../calls/usage';
 
 export const kBys = ['pool', 'user', 'label', 'experiment'] as const;
 export type By = (typeof kBys)[number];
@@ -38,6 +38,7 @@ export interface Cell {
   toMs: number;
   label: string; // of a day or a month; "" of shorter stretches
   total: number;
+  capacity: number; // what there was to hold; 0: nobody wrote it down
   parts: ReadonlyMap<By, ReadonlyMap<string, number>>;
 }
 
@@ -51,28 +52,40 @@ function keysOf(one: Held, by: By): readonly string[] {
 }
 
 // So many stretches of the same length.
-export function fromHeld(all: readonly Held[], fromMs: number, toMs: number, count: number): Cell[] {
+export function fromHeld(
+  all: readonly Held[],
+  there: readonly Capacity[],
+  fromMs: number,
+  toMs: number,
+  count: number,
+): Cell[] {
   const width = (toMs - fromMs) / count;
   const cells = Array.from({ length: count }, (_, at) => ({
     fromMs: fromMs + at * width,
     toMs: fromMs + (at + 1) * width,
     label: '',
     total: 0,
+    capacity: 0,
     parts: new Map(kBys.map((by) => [by, new Map<string, number>()] as const)),
   }));
-  for (const one of all) {
+  // The slot-seconds of one in each stretch that it touches.
+  const spread = (one: Held | Capacity, add: (cell: (typeof cells)[number], seconds: number) => void): void => {
     const begun = Math.max(fromMs, Date.parse(one.startTime));
     const ended = Math.min(toMs, one.endTime ? Date.parse(one.endTime) : toMs);
     for (let at = Math.floor((begun - fromMs) / width); at < count; at++) {
       const cell = cells[at];
       if (!cell || cell.fromMs >= ended) break;
       const seconds = (one.slots * (Math.min(cell.toMs, ended) - Math.max(cell.fromMs, begun))) / 1000;
-      if (seconds <= 0) continue;
+      if (seconds > 0) add(cell, seconds);
+    }
+  };
+  for (const one of all)
+    spread(one, (cell, seconds) => {
       cell.total += seconds;
       for (const [by, sums] of cell.parts)
         for (const key of keysOf(one, by)) sums.set(key, (sums.get(key) ?? 0) + seconds);
-    }
-  }
+    });
+  for (const one of there) spread(one, (cell, seconds) => (cell.capacity += seconds));
   return cells;
 }
 
@@ -92,6 +105,7 @@ export function fromPeriods(all: readonly UsedPeriod[], range: Range): Cell[] {
       toMs: Math.max(fromMs, Math.min(next.getTime(), range.toMs)),
       label: one.periodStart,
       total: one.seconds,
+      capacity: Object.values(one.capacityByResourcePool ?? {}).reduce((sum, more) => sum + more, 0),
       parts: new Map<By, ReadonlyMap<string, number>>([
         ['pool', new Map(Object.entries(one.byResourcePool))],
         ['user', new Map(Object.entries(one.byUsername))],
@@ -114,6 +128,13 @@ export function totals(cells: readonly Cell[], by: By): [string, number][] {
 export const average = (seconds: number, fromMs: number, toMs: number): number =>
   toMs > fromMs ? (seconds * 1000) / (toMs - fromMs) : 0;
 
+// Which share of what there was to hold was held, over the time of which that is known; undefined: of none.
+export function utilization(cells: readonly Cell[]): number | undefined {
+  const known = cells.filter((cell) => cell.capacity > 0);
+  const there = known.reduce((sum, cell) => sum + cell.capacity, 0);
+  return there > 0 ? known.reduce((sum, cell) => sum + cell.total, 0) / there : undefined;
+}
+
 const kTypes: Record<By, string> = {
   pool: 'resource_pool',
   user: 'username',
@@ -130,6 +151,7 @@ export function totalRows(cells: readonly Cell[]): (string | number)[][] {
       for (const [key, seconds] of [...(cell.parts.get(by) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1)))
         rows.push([kTypes[by], key, date, seconds]);
     rows.push(['total', 'total', date, cell.total]);
+    if (cell.capacity > 0) rows.push(['capacity', 'total', date, cell.capacity]);
   }
   return rows;
 }

@@ -1,5 +1,6 @@
 // Owns writing a configuration: a field with line numbers, its mistakes marked at their lines and told below.
 import { useRef } from 'preact/hooks';
+import { lineOf } from '../yaml';
 import type { Problem } from '../wire';
 
 interface Props {
@@ -10,12 +11,15 @@ interface Props {
   submit: () => void; // Ctrl+Enter
 }
 
-const place = (problem: Problem): string => (problem.line > 0 ? `line ${problem.line}` : problem.path);
-
 export function ConfigEditor({ label, text, problems, change, submit }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const numbers = useRef<HTMLPreElement>(null);
-  const bad = new Set(problems.map((one) => one.line));
+  const marks = useRef<HTMLPreElement>(null);
+  // A mistake that the master tells without a line is one of what is merged with this text, or of a missing field.
+  const placed = problems
+    .map((one) => ({ ...one, line: one.line > 0 ? one.line : lineOf(text, one.path) }))
+    .sort((a, b) => a.line - b.line);
+  const bad = new Set(placed.map((one) => one.line));
   const lines = text.split('\n').length;
   const go = (line: number): void => {
     const element = field.current;
@@ -24,6 +28,7 @@ export function ConfigEditor({ label, text, problems, change, submit }: Props) {
     const start = all.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
     element.focus();
     element.setSelectionRange(start, start + (all[line - 1]?.length ?? 0));
+    element.scrollLeft = 0;
     element.scrollTop = (line - 4) * (element.scrollHeight / lines);
   };
   return (
@@ -34,29 +39,42 @@ export function ConfigEditor({ label, text, problems, change, submit }: Props) {
             <span key={at} class={bad.has(at + 1) ? 'editor-bad' : ''}>{`${at + 1}\n`}</span>
           ))}
         </pre>
-        <textarea
-          ref={field}
-          aria-label={label}
-          aria-invalid={problems.length > 0}
-          spellcheck={false}
-          wrap="off"
-          rows={Math.min(32, Math.max(8, lines + 1))}
-          value={text}
-          onInput={(e) => change(e.currentTarget.value)}
-          onScroll={(e) => numbers.current && (numbers.current.scrollTop = e.currentTarget.scrollTop)}
-          onKeyDown={(e) => {
-            if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) submit();
-          }}
-        />
+        <div class="editor-text">
+          <pre ref={marks} class="editor-marks" aria-hidden="true">
+            {Array.from({ length: lines }, (_, at) => (
+              <span key={at} class={bad.has(at + 1) ? 'editor-mark' : ''}>{'\n'}</span>
+            ))}
+          </pre>
+          <textarea
+            ref={field}
+            aria-label={label}
+            aria-invalid={problems.length > 0}
+            aria-describedby={problems.length > 0 ? 'problems' : undefined}
+            spellcheck={false}
+            wrap="off"
+            rows={Math.min(32, Math.max(8, lines + 1))}
+            value={text}
+            onInput={(e) => change(e.currentTarget.value)}
+            onScroll={(e) => {
+              for (const beside of [numbers.current, marks.current])
+                if (beside) beside.scrollTop = e.currentTarget.scrollTop;
+            }}
+            onKeyDown={(e) => {
+              if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) submit();
+            }}
+          />
+        </div>
       </div>
       {problems.length > 0 && (
-        <ul class="plain-list problems" aria-label="Problems">
-          {problems.map((one, at) => (
+        <ul class="plain-list problems" id="problems" aria-label="Problems">
+          {placed.map((one, at) => (
             <li key={at}>
-              <button type="button" class="link" onClick={() => go(one.line)}>
-                {place(one)}
-              </button>{' '}
-              {one.line > 0 && one.path !== '' && <code>{one.path}</code>} {one.message}
+              {one.line > 0 && (
+                <button type="button" class="link" onClick={() => go(one.line)}>
+                  line {one.line}
+                </button>
+              )}{' '}
+              {one.path !== '' && <code>{one.path}</code>} {one.message}
             </li>
           ))}
         </ul>

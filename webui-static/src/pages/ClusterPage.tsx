@@ -86,11 +86,6 @@ function Agents() {
   );
 }
 
-function Account() {
-  const agents = useAgents();
-  return <Usage slots={useOf(agents.data ?? []).slots} />;
-}
-
 export function ClusterPage() {
   useTitle('Cluster');
   const { query } = useQuery();
@@ -101,7 +96,7 @@ export function ClusterPage() {
       <Tabs names={kTabs} current={tab} />
       {tab === 'Agents' && <Agents />}
       {tab === 'Queue' && <Queue />}
-      {tab === 'Usage' && <Account />}
+      {tab === 'Usage' && <Usage />}
       {tab === 'Log' && <MasterLog />}
     </>
   );

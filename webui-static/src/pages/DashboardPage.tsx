@@ -56,7 +56,7 @@ function List({ title, id, all, none }: { title: string; id: string; all: Experi
               {one.id} {one.name}
             </a>
             <StateBadge state={one.state} />
-            {!isEnded(one.state) && one.progress != null && (
+            {!isEnded(one.state) && !waits(one) && one.progress != null && (
               <Progress value={one.progress} label={`Progress of experiment ${one.id}`} />
             )}
             <span class="quiet">
@@ -71,12 +71,15 @@ function List({ title, id, all, none }: { title: string; id: string; all: Experi
   );
 }
 
+const waits = (one: Experiment): boolean => one.state === 'STATE_QUEUED';
+
 export function DashboardPage() {
   useTitle('Dashboard');
   const agents = useAgents();
   const unfinished = useUnfinished();
   const lately = useLately();
   const running = unfinished.data ?? [];
+  const unpaused = running.filter((one) => one.state !== 'STATE_PAUSED');
   const ended = lately.data ?? [];
   const needing = useNeeding(user.value?.username ?? '');
   const error = agents.error ?? unfinished.error ?? lately.error ?? needing.error;
@@ -90,8 +93,9 @@ export function DashboardPage() {
       <ErrorNote error={error} retry={unfinished.reload} />
       {agents.data && <UseBar use={useOf(agents.data)} />}
       <div class="dashboard">
-        <List title="Running now" id="running-title" all={running.filter((one) => one.state !== 'STATE_PAUSED')} none="Nothing runs." />
+        <List title="Running now" id="running-title" all={unpaused.filter((one) => !waits(one))} none="Nothing runs." />
         <List title="Needs you" id="needs-title" all={needing.data ?? []} none="Nothing of yours failed this week or is paused." />
+        {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
         <List title="Recently finished" id="lately-title" all={ended} none="Nothing has finished yet." />
       </div>
     </>

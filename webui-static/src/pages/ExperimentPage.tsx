@@ -228,6 +228,7 @@ export function ExperimentPage({ id }: { id: number }) {
           experimentId={id}
           trials={list}
           startTime={one.startTime}
+          metricName={one.searcherMetric}
           smallerIsBetter={smallerIsBetter(one)}
         />
       )}

@@ -79,7 +79,7 @@ function Head({ trial }: { trial: Trial }) {
 const ending = (one: Allocation): string =>
   [
     one.exitKind === '' ? '' : stateName(one.exitKind),
-    one.exitCode != null ? `exit code ${one.exitCode}` : '',
+    one.exitCode != null && !one.exitMessage.includes(`exit code ${one.exitCode}`) ? `exit code ${one.exitCode}` : '',
     one.exitMessage,
   ]
     .filter((part) => part !== '')

@@ -105,7 +105,8 @@ export function WorkspacePage({ id }: { id: number }) {
           <div class="page-head">
             <div>
               <p class="quiet">
-                <a href={paths.workspaces}>Workspaces</a> / {one.archived && 'archived'}
+                <a href={paths.workspaces}>Workspaces</a>
+                {one.archived && ' / archived'}
               </p>
               <h1>{one.name}</h1>
             </div>

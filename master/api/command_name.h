@@ -1,0 +1,18 @@
+// Owns what a command is called in lists.
+#pragma once
+
+#include <string>
+
+#include "base/text.h"
+#include "master/expconf/command.h"
+
+namespace det::api {
+
+/// Its description, else how its command line begins.
+inline std::string command_name(const expconf::CommandConfig& config) {
+  constexpr std::size_t kMostBytes = 80;
+  if (!config.description.empty()) return config.description;
+  return make_utf8(join(config.entrypoint, " ").substr(0, kMostBytes));
+}
+
+}  // namespace det::api

@@ -1,0 +1,54 @@
+// Owns the sentences about a search with brackets: each drawn with its rungs, its trials told from those of the others.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { audit, cluster, here, page, until } from '../driver.mjs';
+import { readFileSync } from 'node:fs';
+import { open } from './filling.mjs';
+
+const config = () => `name: by halving
+entrypoint: ${process.execPath} script_trial.mjs
+hyperparameters:
+  learning_rate: {type: double, minval: 0.1, maxval: 1}
+  kind: {type: categorical, vals: [small, middle, large]}
+searcher: {name: adaptive_asha, metric: accuracy, smaller_is_better: false, max_length: {batches: 80}, max_trials: 6,
+  divisor: 2, max_rungs: 2, mode: conservative, max_concurrent_trials: 6}
+resources: {slots_per_trial: 0}
+checkpoint_storage: {type: shared_fs, host_path: ${path.join(cluster.directory, 'checkpoints')}}
+`;
+const pictures = () => page.locator('figure[data-panel="search"]');
+
+export const searching = [
+  [
+    'a search by halving is drawn a bracket each, with its rungs and its own trials',
+    async () => {
+      const context = cluster.folder('searching', {
+        'const.yaml': config(),
+        'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs'), 'utf8'),
+      });
+      const id = /experiment (\d+)/i.exec(await cluster.det(['experiment', 'create', 'const.yaml', '.'], context))?.[1];
+      await open(`experiments/${id}?tab=search`);
+      await pictures().nth(1).locator('circle').first().waitFor();
+      assert.deepEqual(
+        await pictures().locator('figcaption').evaluateAll((all) => all.map((one) => one.firstChild.textContent)),
+        ['Bracket 1 of 2', 'Bracket 2 of 2'],
+      );
+      // Their rungs: 40 and 80 batches, and 80 alone. Nobody reloads: trials that come to a rung are drawn by events.
+      const cells = () =>
+        page.getByRole('region', { name: 'Rungs' }).locator('tbody tr').evaluateAll((all) =>
+          all.map((row) => [...row.children].map((cell) => cell.textContent)),
+        );
+      await until(() => [...document.querySelectorAll('.state-line .state')].some((one) => one.textContent === 'Completed'));
+      await until(() => [...document.querySelectorAll('[aria-label="Rungs"] tbody tr')].every((row) => Number(row.children[3].textContent) > 0));
+      const rows = await cells();
+      assert.deepEqual(rows.map((row) => row.slice(0, 3)), [['1', '1', '40'], ['1', '2', '80'], ['2', '1', '80']]);
+      assert.equal(rows[0][4], rows[1][3], 'who went on came to the next');
+      const trials = await pictures().evaluateAll((all) => all.map((one) => [...one.querySelectorAll('svg a')].map((line) => line.getAttribute('href'))));
+      assert.equal(new Set(trials.flat()).size, 6);
+      assert.equal(trials.flat().length, 6);
+      await audit('search-brackets');
+      await open(`experiments/${id}?tab=hyperparameters`);
+      await page.locator('figure', { hasText: 'accuracy over kind' }).locator('text', { hasText: 'middle' }).waitFor();
+      await audit('hyperparameters-words');
+    },
+  ],
+];
