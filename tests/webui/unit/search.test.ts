@@ -43,9 +43,9 @@ test('rungs are where trials ended', () => {
     trial(3, {}, 1, 40),
     trial(4, {}, 9, 20, 'STATE_RUNNING'),
   ];
-  assert.deepEqual(rungs(trials, true), [
-    { batches: 10, reached: 4, ended: 2, best: 2 },
-    { batches: 40, reached: 1, ended: 1, best: 1 },
+  assert.deepEqual(rungs(trials), [
+    { batches: 10, reached: 4 },
+    { batches: 40, reached: 1 },
   ]);
 });
 
@@ -97,7 +97,6 @@ test('a search is drawn a bracket each, with the rungs that were planned; one wi
       ],
     },
     trials,
-    true,
   );
   assert.deepEqual(
     all.map((lane) => [lane.title, lane.trials.map((one) => one.id), lane.rungs]),
@@ -106,7 +105,7 @@ test('a search is drawn a bracket each, with the rungs that were planned; one wi
       ['Bracket 2 of 2', [3], [{ length: 90, came: 1, wentOn: undefined }]],
     ],
   );
-  const [whole] = lanes({ timeMetric: 'batches', brackets: [] }, trials, true);
+  const [whole] = lanes({ timeMetric: 'batches', brackets: [] }, trials);
   assert.deepEqual(whole?.rungs, [
     { length: 10, came: 3, wentOn: 2 },
     { length: 40, came: 2, wentOn: undefined },

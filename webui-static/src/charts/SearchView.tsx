@@ -152,7 +152,7 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
   );
   const error = <ErrorNote error={live.error ?? plan.error} retry={plan.error ? plan.reload : live.reload} />;
   if (!plan.data) return plan.error ? error : <p role="status">Loading…</p>;
-  const all = lanes(plan.data, trials, smallerIsBetter);
+  const all = lanes(plan.data, trials);
   const bracketed = plan.data.brackets.length > 0;
   const timeMetric = bracketed ? plan.data.timeMetric : 'batches';
   const start = Date.parse(startTime ?? '') || 0;

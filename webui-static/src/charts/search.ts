@@ -95,12 +95,10 @@ export function ranks(trials: readonly Trial[], smallerIsBetter: boolean): Map<n
 export interface Rung {
   batches: number;
   reached: number;
-  ended: number; // trials that ended there
-  best: number | undefined; // of those that ended there
 }
 
 // The lengths at which trials of a search ended, shortest first. A search without early stopping has one.
-export function rungs(trials: readonly Trial[], smallerIsBetter: boolean): Rung[] {
+export function rungs(trials: readonly Trial[]): Rung[] {
   const levels = [
     ...new Set(
       trials
@@ -108,16 +106,10 @@ export function rungs(trials: readonly Trial[], smallerIsBetter: boolean): Rung[
         .map((trial) => trial.totalBatchesProcessed),
     ),
   ].sort((a, b) => a - b);
-  return levels.map((batches) => {
-    const here = trials.filter((one) => isEnded(one.state) && one.totalBatchesProcessed === batches);
-    const values = here.map(metricOf).filter((value): value is number => value !== undefined);
-    return {
-      batches,
-      reached: trials.filter((one) => one.totalBatchesProcessed >= batches).length,
-      ended: here.length,
-      best: values.length === 0 ? undefined : smallerIsBetter ? Math.min(...values) : Math.max(...values),
-    };
-  });
+  return levels.map((batches) => ({
+    batches,
+    reached: trials.filter((one) => one.totalBatchesProcessed >= batches).length,
+  }));
 }
 
 // What is drawn of a search in one picture: one of its brackets, or all of it when it has none.
@@ -128,9 +120,9 @@ export interface Lane {
   maxTrials: number | undefined;
 }
 
-export function lanes(all: Brackets, trials: readonly Trial[], smallerIsBetter: boolean): Lane[] {
+export function lanes(all: Brackets, trials: readonly Trial[]): Lane[] {
   if (all.brackets.length === 0) {
-    const steps = rungs(trials, smallerIsBetter);
+    const steps = rungs(trials);
     return [
       {
         title: '',
