@@ -28,7 +28,7 @@ int main() {
     std::int64_t bytes;
     int repeats;
     double bound;
-  } sizes[] = {{"4KB", 4 << 10, 300, 0.5}, {"4MB", 4 << 20, 20, 0.4}, {"64MB", 64 << 20, 2, 0.4}};
+  } sizes[] = {{"4KB", 4 << 10, 300, 0.5}, {"4MB", 4 << 20, 20, 0.5}, {"64MB", 64 << 20, 2, 0.5}};
   for (const auto& size : sizes) {
     torch::Tensor tensor = torch::zeros({size.bytes / 4});
     std::vector<double> ratios, times;
