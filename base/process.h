@@ -1,5 +1,5 @@
-// Owns what this process may run on, and child processes: started from an argument vector (never a shell), in a process group of their own,
-// with no descriptor inherited by accident, and never left behind.
+// Owns what this process may run on, and child processes: started from an argument vector (never a shell), in a process
+// group of their own, with no descriptor inherited by accident, and never left behind.
 #pragma once
 
 #include <sys/types.h>

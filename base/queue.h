@@ -35,28 +35,10 @@ class Queue {
   }
 
   /// Waits for room; false when closed.
-  bool push(T&& item) {
-    {
-      std::unique_lock lock(mutex_);
-      room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
-      if (closed_) return false;
-      items_.push_back(std::move(item));
-    }
-    ready_.notify_one();
-    return true;
-  }
+  bool push(T&& item) { return put(std::move(item), false); }
 
   /// Ahead of all that wait, with the room of push(): for things that are best used again while they are warm.
-  bool push_front(T&& item) {
-    {
-      std::unique_lock lock(mutex_);
-      room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
-      if (closed_) return false;
-      items_.push_front(std::move(item));
-    }
-    ready_.notify_one();
-    return true;
-  }
+  bool push_front(T&& item) { return put(std::move(item), true); }
 
   /// Waits up to `timeout` for something, then takes at most `most` items in order; empty on time-out or
   /// close.
@@ -105,6 +87,17 @@ class Queue {
   }
 
  private:
+  bool put(T&& item, bool ahead) {
+    {
+      std::unique_lock lock(mutex_);
+      room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+      if (closed_) return false;
+      ahead ? items_.push_front(std::move(item)) : items_.push_back(std::move(item));
+    }
+    ready_.notify_one();
+    return true;
+  }
+
   const std::size_t capacity_;
   mutable std::mutex mutex_;
   std::condition_variable ready_, room_;

@@ -48,7 +48,7 @@ Block block_of(std::size_t count, std::size_t element_bytes, int size, int index
 
 /// The ranks in a ring: each sends to its right and takes from its left. What is taken is read by the caller's own thread. In
 /// Gloo's collectives a thread of the device reads and wakes the caller: where no core is idle every message then waits for
-/// two turns of the scheduler, which was three quarters of an all-reduce.
+/// two turns of the scheduler, which was most of an all-reduce.
 class Ring {
  public:
   /// Ranks of even number send in the first context, odd ones in the second: of two ranks, too, each direction has a
