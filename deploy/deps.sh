@@ -9,7 +9,7 @@ build_packages=(
   libtorch-dev libgloo-dev libturbojpeg0-dev libstb-dev libopenblas0-openmp libopenblas-openmp-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
-  libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
+  libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(catch2 python3-torch fio libbenchmark-dev clang-14 libclang-rt-14-dev chromium python3 python3-botocore)
 
