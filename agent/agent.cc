@@ -54,6 +54,9 @@ v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::o
     case Exit::Kind::kStorageFull:
       update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STORAGE_FULL);
       break;
+    case Exit::Kind::kHung:
+      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_HUNG);
+      break;
   }
   return update;
 }

@@ -90,7 +90,9 @@ class Preparation {
   std::optional<Exit> run() {
     if (auto exit = unpack_context()) return exit;
     if (stop_.stop_requested()) return Exit{Exit::Kind::kStopped, 0, "stopped"};
-    TaskSpec spec{.cwd = dir_.workdir(), .grace = order_.grace};
+    TaskSpec spec{.cwd = dir_.workdir(),
+                  .grace = order_.grace,
+                  .hang_timeout = std::chrono::seconds(order_.message.hang_timeout_seconds())};
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
     if (command.empty()) return failed("entrypoint: nothing to run");
     if (!order_.message.entrypoint_is_list()) {

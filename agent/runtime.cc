@@ -40,7 +40,7 @@ std::optional<Exit> read_note(const std::string& path) {
   const auto value = parse_json(*text);
   if (!value || !value->is_object()) return std::nullopt;
   const int kind = value->value("kind", -1);
-  if (kind < 0 || kind > static_cast<int>(Exit::Kind::kStorageFull)) return std::nullopt;
+  if (kind < 0 || kind > static_cast<int>(Exit::Kind::kHung)) return std::nullopt;
   return Exit{static_cast<Exit::Kind>(kind), value->value("code", 0), value->value("message", std::string())};
 }
 

@@ -2,7 +2,7 @@
 // its output to the allocation's log, and ends only when nothing of the task is left; then, and only then,
 // exit.json is there. It outlives the agent and never speaks to the network. `det-supervisor DIR`, see
 // task/task_dir.h. SIGTERM: the task is asked to end (SIGTERM to its process group) and, after the grace,
-// made to.
+// made to. So is one that hangs (task/hang_watch.h).
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,6 +20,7 @@
 #include <iostream>
 #include <optional>
 
+#include "agent/task/hang_watch.h"
 #include "agent/task/log_file.h"
 #include "agent/task/memory.h"
 #include "agent/task/processes.h"
@@ -27,12 +28,14 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/process.h"
+#include "base/units.h"
 
 namespace det::agent {
 namespace {
 
 constexpr std::size_t kLastLines = 5;
 constexpr std::size_t kLastLineBytes = 300;
+constexpr std::size_t kDescribed = 20;  ///< most processes of which the log tells what they did
 
 /// One output of the task, on its way into the log.
 struct Output {
@@ -49,7 +52,7 @@ struct Output {
     log.append(stream, std::move(line));
   }
 
-  /// False at its end.
+  /// Whether it printed; closed at its end.
   bool read_some(LogWriter& log) {
     char buffer[64 * 1024];
     const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
@@ -68,7 +71,8 @@ struct Output {
 class Supervisor {
  public:
   Supervisor(TaskDir dir, TaskSpec spec, LogWriter log, UniqueFd signals)
-      : dir_(std::move(dir)), spec_(std::move(spec)), log_(std::move(log)), signals_(std::move(signals)) {}
+      : dir_(std::move(dir)), spec_(std::move(spec)), log_(std::move(log)), signals_(std::move(signals)),
+        watch_(dir_.heartbeat(), spec_.hang_timeout, mono_now()) {}
 
   /// Runs the task to its end and records it.
   Status run() {
@@ -86,7 +90,8 @@ class Supervisor {
  private:
   TaskExit how_it_ended() const {
     TaskExit end{*exit_, "", {}, {}};
-    if (end.status.ok()) return end;
+    if (hung_) end.hung_for = watch_.timeout();
+    if (end.status.ok() && !hung_) return end;
     const auto& lines = outputs_[1].last.empty() ? outputs_[0].last : outputs_[1].last;
     end.last_lines.assign(lines.begin(), lines.end());
     // Others may share our control group: it must look like one of ours, too.
@@ -118,11 +123,12 @@ class Supervisor {
         {{signals_.get(), POLLIN, 0}, {outputs_[0].fd.get(), POLLIN, 0}, {outputs_[1].fd.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        if (outputs_[i].fd && fds[i + 1].revents != 0) outputs_[i].read_some(log_);
+        if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_)) watch_.saw_output(mono_now());
       }
       if (fds[0].revents != 0) take_signals();
     }
     reap();
+    if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
     // With the main process the allocation ends: nothing else may go on. New ones may be born while we kill. Orphans
     // become our children, so when none is left there is nobody to look for.
     if (children_left_ && (exit_ || (kill_at_ && mono_now() >= *kill_at_))) kill_all();
@@ -130,17 +136,34 @@ class Supervisor {
 
   int wait_ms() const {
     if (exit_) return 20;
-    if (!kill_at_) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - mono_now()).count();
-    return static_cast<int>(std::clamp<std::int64_t>(left, 20, 1000));
+    if (!kill_at_ && !watch_.watches()) return -1;
+    const MonoTime next = kill_at_ ? *kill_at_ : watch_.next_look();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - mono_now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 20, kill_at_ ? 1000 : 60'000));
+  }
+
+  void ask_to_end() {
+    ::kill(-main_, SIGTERM);
+    kill_at_ = mono_now() + spec_.grace;
+  }
+
+  void end_hang() {
+    hung_ = true;
+    log_.append(LogStream::kAgent, "ERROR: it hangs: no batch, no report and no output for " + human_duration(watch_.timeout()) +
+                                       " (hang_timeout); it is ended");
+    std::vector<pid_t> processes = descendants(::getpid());
+    if (processes.size() > kDescribed) processes.resize(kDescribed);
+    for (const pid_t pid : processes) {
+      if (const std::string text = describe_process(pid); !text.empty()) log_.append(LogStream::kAgent, "ERROR: " + text);
+    }
+    ask_to_end();
   }
 
   void take_signals() {
     signalfd_siginfo info;
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
       if (info.ssi_signo != SIGTERM || kill_at_ || exit_) continue;
-      ::kill(-main_, SIGTERM);
-      kill_at_ = mono_now() + spec_.grace;
+      ask_to_end();
     }
   }
 
@@ -180,6 +203,8 @@ class Supervisor {
   std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}}, Output{{}, LogStream::kStderr, {}, {}}};
   std::optional<ExitStatus> exit_;
   std::optional<MonoTime> kill_at_;
+  HangWatch watch_;
+  bool hung_ = false;
   bool children_left_ = true;
 };
 

@@ -35,9 +35,12 @@ std::string readable(const std::string& line) {
 Exit verdict_of(const TaskExit& exit) {
   const int code = exit.status.shell_code();
   const std::string how = exit.message.empty() ? to_string(exit.status) : exit.message;
-  if (exit.status.ok() && exit.message.empty()) return {Exit::Kind::kSucceeded, 0, how};
+  if (exit.status.ok() && exit.message.empty() && !exit.hung_for) return {Exit::Kind::kSucceeded, 0, how};
   Exit verdict{Exit::Kind::kFailed, code, how};
-  if (exit.memory_limit) {
+  if (exit.hung_for) {
+    verdict.kind = Exit::Kind::kHung;
+    verdict.message = "it hung: no batch, no report and no output for " + human_duration(*exit.hung_for) + " (hang_timeout): " + how;
+  } else if (exit.memory_limit) {
     verdict.kind = Exit::Kind::kOutOfMemory;
     verdict.message = "out of memory (the limit is " + format_bytes(*exit.memory_limit) + "): " + how;
   } else if (say(exit.last_lines, kNoMemory)) {

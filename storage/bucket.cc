@@ -167,6 +167,7 @@ Status Bucket::together(std::size_t count, const std::function<Status(std::size_
     for (std::size_t i = next++; i < count && !failed; i = next++) {
       ends[worker] = act(i);
       if (!ends[worker]) failed = true;
+      if (options_.part_done != nullptr) options_.part_done();
     }
   };
   std::vector<std::thread> others;

@@ -23,6 +23,7 @@ struct BucketOptions {
   int attempts = 6;             ///< of a request that meets 5xx, 429, SlowDown or no answer
   std::chrono::milliseconds pause{200};  ///< before the second attempt; twice as long before each further one, plus chance
   std::chrono::seconds connect_timeout{10}, stall_timeout{30};
+  void (*part_done)() = nullptr;  ///< called by the threads that move files, at each part and small file; null: nobody is told
   const Reach* reach = nullptr;  ///< null: confines(); what is beyond it is kFailedPrecondition, and nothing is sent there
 };
 

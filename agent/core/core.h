@@ -28,7 +28,7 @@ struct Order;
 enum class Phase { kPreparing, kStarting, kRunning, kTerminated };
 
 struct Exit {
-  enum class Kind { kSucceeded, kFailed, kLost, kStopped, kOutOfMemory, kStorageFull };
+  enum class Kind { kSucceeded, kFailed, kLost, kStopped, kOutOfMemory, kStorageFull, kHung };
   Kind kind = Kind::kLost;
   int code = 0;         ///< exit code, 128 + n for signal n
   std::string message;  ///< one line for people; below it, of what failed, the last that it said

@@ -18,6 +18,7 @@ namespace det::agent {
 namespace {
 
 struct Stat {
+  std::string name;
   char state = '?';
   pid_t parent = 0;
   std::uint64_t start = 0;
@@ -32,6 +33,7 @@ std::optional<Stat> read_stat(pid_t pid) {
   const std::vector<std::string> fields = split(std::string_view(*text).substr(end + 2), ' ');
   if (fields.size() < 20) return std::nullopt;
   Stat stat;
+  if (const std::size_t begin = text->find('('); begin < end) stat.name = text->substr(begin + 1, end - begin - 1);
   stat.state = fields[0].empty() ? '?' : fields[0][0];
   std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), stat.parent);
   std::from_chars(fields[19].data(), fields[19].data() + fields[19].size(), stat.start);
@@ -85,6 +87,16 @@ std::vector<pid_t> descendants(pid_t ancestor) {
   found.erase(found.begin());
   std::erase_if(found, [&](pid_t pid) { return dead[pid]; });
   return found;
+}
+
+std::string describe_process(pid_t pid) {
+  const auto stat = read_stat(pid);
+  if (!stat) return "";
+  std::string text = stat->name + " (pid " + std::to_string(pid) + "): state " + stat->state;
+  // "0" is what the kernel says of one that runs, and to those who may not know.
+  const auto place = read_file("/proc/" + std::to_string(pid) + "/wchan");
+  if (place && !place->empty() && *place != "0") text += ", waits in " + *place;
+  return text;
 }
 
 std::vector<pid_t> with_environment(const std::string& entry) {

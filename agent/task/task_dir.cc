@@ -42,7 +42,8 @@ auto read_json(const std::string& path, Read read) -> decltype(read(std::declval
 Status TaskDir::write_spec(const TaskSpec& spec) const {
   const Json value{{"argv", encode(spec.argv)},          {"env", encode(spec.env)},
                    {"cwd", to_base64(spec.cwd)},         {"attaches", spec.attaches},
-                   {"grace_micros", spec.grace.count()}, {"unshipped_bytes", spec.unshipped_bytes}};
+                   {"grace_micros", spec.grace.count()}, {"unshipped_bytes", spec.unshipped_bytes},
+                   {"hang_micros", spec.hang_timeout.count()}};
   return replace_file(path_ + "/spec.json", dump_json(value), 0600);
 }
 
@@ -55,6 +56,7 @@ Result<TaskSpec> TaskDir::read_spec() const {
     spec.attaches = value.at("attaches").get<bool>();
     spec.grace = Duration(value.at("grace_micros").get<std::int64_t>());
     spec.unshipped_bytes = value.at("unshipped_bytes").get<std::int64_t>();
+    spec.hang_timeout = Duration(value.value("hang_micros", std::int64_t{0}));  // an older agent wrote none
     return spec;
   });
 }
@@ -74,6 +76,7 @@ Status TaskDir::write_exit(const TaskExit& exit) const {
   Json value{{"code", exit.status.code}, {"signal", exit.status.signal}, {"message", exit.message},
              {"last_lines", encode(exit.last_lines)}};
   if (exit.memory_limit) value["memory_limit"] = *exit.memory_limit;
+  if (exit.hung_for) value["hung_micros"] = exit.hung_for->count();
   return replace_file(path_ + "/exit.json", dump_json(value), 0600);
 }
 
@@ -86,6 +89,7 @@ Result<TaskExit> TaskDir::read_exit() const {
       TRY_ASSIGN(exit.last_lines, decode(value.at("last_lines")));
     }
     if (value.contains("memory_limit")) exit.memory_limit = value.at("memory_limit").get<std::int64_t>();
+    if (value.contains("hung_micros")) exit.hung_for = Duration(value.at("hung_micros").get<std::int64_t>());
     return exit;
   });
 }

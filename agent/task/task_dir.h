@@ -3,6 +3,7 @@
 //   spec.json        agent → supervisor: what to run
 //   supervisor.json  the supervisor: who it is
 //   stop.json        agent → its next life: why the allocation is being ended
+//   heartbeat        the task → supervisor: touched while it gets on (hang_watch.h)
 //   exit.json        supervisor → agent: how the main process ended, written when nothing of it is left
 //   outcome.json     agent → its next life: the end as the master is told
 //   log, shipped     see log_file.h
@@ -27,6 +28,7 @@ struct TaskSpec {
   std::string cwd;
   bool attaches = false;  ///< a harness, which speaks to the master itself; else it runs as soon as it exists
   Duration grace = std::chrono::seconds(15);  ///< SIGTERM to SIGKILL
+  Duration hang_timeout{0};                   ///< silent for longer, it hangs; 0: never
   std::int64_t unshipped_bytes = 1LL << 30;   ///< of log; what comes beyond it is dropped and counted
 };
 
@@ -44,6 +46,8 @@ struct TaskExit {
   std::vector<std::string> last_lines;  ///< of its errors, else of its output; none when it ended well. Any bytes
   /// Set when the kernel killed it, or one of its processes, for want of memory. In bytes.
   std::optional<std::int64_t> memory_limit;
+  /// Set when the supervisor ended it because it had been silent for that long.
+  std::optional<Duration> hung_for = {};
   bool operator==(const TaskExit&) const = default;
 };
 
@@ -58,6 +62,8 @@ class TaskDir {
   std::string upstream() const { return path_ + "/determined"; }
   /// A link to the directory that the task sees as /determined_shared_fs, where it may; only of storages of type shared_fs.
   std::string upstream_storage() const { return path_ + "/shared_fs"; }
+  /// Where the task looks for it: below the directory that DET_RUN_DIR names.
+  std::string heartbeat() const { return path_ + "/heartbeat"; }
   std::string log() const { return path_ + "/log"; }
   std::string shipped() const { return path_ + "/shipped"; }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "base/files.h"
+#include "heartbeat.h"
 #include "storage/bucket.h"
 
 namespace det {
@@ -42,6 +43,7 @@ std::vector<std::string> Bucket::list(const std::string& prefix) const {
 }
 
 void Bucket::fetch(const std::string& key, const std::string& path) const {
+  beat();
   const std::string content = value_or_throw(impl_->bucket.get(key, kMostBytes));
   const std::size_t slash = path.rfind('/');
   Status written = slash == std::string::npos ? Status() : make_directories(path.substr(0, slash));

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checksum.h"
+#include "heartbeat.h"
 #include "storage/bucket_checkpoints.h"
 
 namespace det {
@@ -194,6 +195,7 @@ void CheckpointWriter::note(const std::string& path, std::uint64_t crc64) {
 Status CheckpointWriter::copy(const std::string& directory, const std::vector<std::string>& files,
                               const std::string& path) {
   for (const std::string& file : files) {
+    beat();
     const fs::path target = fs::path(partial_) / path / file;
     std::error_code error;
     fs::create_directories(target.parent_path(), error);

@@ -30,6 +30,7 @@
 #include "client.h"
 #include "det/v1/harness.grpc.pb.h"
 #include "fall_back.h"
+#include "heartbeat.h"
 #include "wire/channel.h"
 
 namespace det {
@@ -167,6 +168,7 @@ class Reporter {
         break;
       case kRetry:
         waiting_ = false;
+        beat();  // who waits for a dead master does not hang; the agent's lease ends that
         stopping_ ? events_.Shutdown() : connect();
         break;
       case kAlive:

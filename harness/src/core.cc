@@ -12,6 +12,7 @@
 #include "base/yaml.h"
 #include "checkpoint_start.h"
 #include "core_state.h"
+#include "heartbeat.h"
 #include "storage/location.h"
 #include "trial_info.h"
 
@@ -101,6 +102,7 @@ void TrainContext::report_validation_metrics(std::int64_t steps_completed, const
 
 void TrainContext::report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) {
   check_group(group);
+  beat();
   std::string text = check_metrics(group, steps_completed, metrics);
   State::Reported& newest = state_.newest[group];
   if (newest.steps == steps_completed) {
@@ -115,6 +117,7 @@ void TrainContext::report_metrics(const std::string& group, std::int64_t steps_c
 
 void TrainContext::report_progress(double progress, std::int64_t steps_completed) {
   if (!(progress >= 0 && progress <= 1)) refuse("progress must be within 0 and 1, got " + std::to_string(progress));
+  beat();
   state_.client->report_progress(progress, steps_completed < 0 ? state_.steps_completed : steps_completed);
 }
 
@@ -131,6 +134,7 @@ bool PreemptContext::should_preempt(bool auto_ack) {
   if (state_.preempt_mode == PreemptMode::kChiefOnly && !distributed.is_chief()) {
     throw std::logic_error("should_preempt: with PreemptMode::kChiefOnly only the chief may call it");
   }
+  beat();
   bool preempt = state_.client->should_preempt();
   if (distributed.size() > 1 && state_.preempt_mode == PreemptMode::kWorkersAskChief) {
     preempt = distributed.broadcast(preempt).get<bool>();
@@ -259,6 +263,7 @@ Context init(Options options) {
   }
   TrialInfo info = value_or_throw(on_cluster() ? cluster_trial_info()
                                                      : local_trial_info(options.config_file, options.checkpoint_dir));
+  beat();  // from here on it can hang
   state->client = state->distributed->is_chief() ? value_or_throw(make_client(info))
                                                  : make_quiet_client(/*takes_signals=*/!info.on_cluster);
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));

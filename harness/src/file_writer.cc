@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "checksum.h"
+#include "heartbeat.h"
 
 namespace det {
 namespace {
@@ -151,6 +152,7 @@ Result<std::uint64_t> write_image(const std::string& path, char* image, std::uin
     for (std::uint64_t at = 0; at < size; at += kBlock) {
       const std::uint64_t end = std::min(at + kBlock, size);
       seal(end);
+      beat();
       crc = crc64_of({image + at, static_cast<std::size_t>(end - at)}, crc);
       TRY(pipeline.submit({image + at, static_cast<std::size_t>(std::min(at + kBlock, padded) - at)}, at));
     }

@@ -15,6 +15,7 @@
 #include "base/process.h"
 #include "context_state.h"
 #include "det/trainer.h"
+#include "heartbeat.h"
 #include "trial_info.h"
 
 namespace det {
@@ -94,6 +95,7 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
                                : options.exp_conf ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
                                                   : local_trial_info(options.config_file, options.checkpoint_dir));
   TrialInfo& info = state->info;
+  beat();  // from here on it can hang
   if (!options.model_dir.empty()) info.model_dir = options.model_dir;
   if (!info.model_dir.empty()) state->code = list_files(info.model_dir, info.checkpoint_dir);
   if (options.hparams) info.hparams = *options.hparams;

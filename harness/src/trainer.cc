@@ -11,6 +11,7 @@
 #include "checkpoint_saver.h"
 #include "context_state.h"
 #include "fit_options.h"
+#include "heartbeat.h"
 #include "rank_votes.h"
 #include "system_metrics.h"
 #include "train_step.h"
@@ -85,6 +86,7 @@ class Fit {
       for_callbacks("on_training_epoch_start", [&](Callback& c) { c.on_training_epoch_start(epoch); });
     }
     train_->run(step());
+    beat();
     ++progress_.steps_completed;
     if (step() % train_->batches_per_epoch() == 0) {
       for_callbacks("on_training_epoch_end", [&](Callback& c) { c.on_training_epoch_end(epoch); });

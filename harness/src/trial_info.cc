@@ -14,6 +14,7 @@
 #include "base/secret.h"
 #include "base/shared_library.h"
 #include "base/yaml.h"
+#include "heartbeat.h"
 #include "storage/bucket.h"
 
 namespace det {
@@ -157,7 +158,7 @@ Status open_storage(TrialInfo& info) {
   }
   TRY_ASSIGN(storage::Location location, storage::read_location(*storage));
   info.checkpoint_dir = staging_directory(location);
-  info.bucket = std::make_shared<const storage::Bucket>(std::move(location));
+  info.bucket = std::make_shared<const storage::Bucket>(std::move(location), storage::BucketOptions{.part_done = &beat});
   for (const char* key : {"access_key", "secret_key"}) {
     if (storage->contains(key)) (*storage)[key] = "****";
   }

@@ -8,6 +8,7 @@
 
 #include "batch_metrics.h"
 #include "batch_stream.h"
+#include "heartbeat.h"
 #include "metric_reducers.h"
 
 namespace det {
@@ -71,6 +72,7 @@ Json Validation::batch_by_batch(std::int64_t step, bool first_batch_only) {
     state_.doing = "evaluate_batch";
     if (state_.exact) seed_shard(state_.device, context_.get_trial_seed() ^ step, -1, number);
     outputs.add(number, trial_.evaluate_batch(*batch), records);
+    beat();
   }
   state_.doing = "evaluate_batch";
   state_.doing_batch = -1;

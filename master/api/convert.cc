@@ -274,6 +274,9 @@ Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update) {
     case v1::AllocationExit::KIND_STORAGE_FULL:
       exit.kind = core::ExitKind::kStorageFull;
       break;
+    case v1::AllocationExit::KIND_HUNG:
+      exit.kind = core::ExitKind::kHung;
+      break;
     default:
       exit.kind = core::ExitKind::kLost;
       break;
@@ -325,6 +328,9 @@ void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out) {
     case core::ExitKind::kStorageFull:
       exit->set_kind(v1::AllocationExit::KIND_STORAGE_FULL);
       break;
+    case core::ExitKind::kHung:
+      exit->set_kind(v1::AllocationExit::KIND_HUNG);
+      break;
   }
 }
 
@@ -370,6 +376,7 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   out->set_latest_checkpoint(start.trial.latest_checkpoint.empty() ? start.config->searcher.source_checkpoint_uuid
                                                                    : start.trial.latest_checkpoint);
   out->set_steps_completed(start.trial.latest_steps);
+  out->set_hang_timeout_seconds(start.config->hang_timeout);
   for (const std::string& word : start.config->entrypoint) out->add_entrypoint(word);
   out->set_entrypoint_is_list(start.config->entrypoint_is_list);
   for (const auto& [name, value] : start.config->environment_variables)

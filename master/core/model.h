@@ -59,9 +59,12 @@ enum class ExitKind {
   kStorageFull,  ///< run again without counting, later and later: space may come back
   kPreempted,    ///< left as it was asked to, its checkpoint saved
   kInvalidHp,    ///< the trial said so itself
+  kHung,         ///< silent for its hang_timeout, and therefore ended
 };
 /// The program's own fault.
-constexpr bool is_failure(ExitKind kind) { return kind == ExitKind::kFailed || kind == ExitKind::kOutOfMemory; }
+constexpr bool is_failure(ExitKind kind) {
+  return kind == ExitKind::kFailed || kind == ExitKind::kOutOfMemory || kind == ExitKind::kHung;
+}
 struct Exit {
   ExitKind kind = ExitKind::kLost;
   int code = 0;         ///< exit code, 128 + n for signal n

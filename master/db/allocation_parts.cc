@@ -6,7 +6,8 @@ namespace det::db {
 namespace {
 
 constexpr std::string_view kExitKinds[] = {"SUCCEEDED",     "FAILED",       "LOST",      "STOPPED",
-                                           "OUT_OF_MEMORY", "STORAGE_FULL", "PREEMPTED", "INVALID_HP"};
+                                           "OUT_OF_MEMORY", "STORAGE_FULL", "PREEMPTED", "INVALID_HP",
+                                           "HUNG"};
 
 Json write_exit(const std::optional<core::Exit>& exit) {
   if (!exit) return nullptr;

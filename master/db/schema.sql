@@ -217,7 +217,7 @@ CREATE TABLE commands (
     submitted      timestamptz NOT NULL,
     ended          timestamptz,
     exit_kind      text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED', 'OUT_OF_MEMORY', 'STORAGE_FULL',
-                                             'PREEMPTED', 'INVALID_HP')),
+                                             'PREEMPTED', 'INVALID_HP', 'HUNG')),
     exit_code      integer,
     exit_message   text
 );
@@ -238,7 +238,7 @@ CREATE TABLE allocations (
     started              timestamptz NOT NULL,
     ended                timestamptz,
     exit_kind            text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED', 'OUT_OF_MEMORY', 'STORAGE_FULL',
-                                                   'PREEMPTED', 'INVALID_HP')),
+                                                   'PREEMPTED', 'INVALID_HP', 'HUNG')),
     exit_code            integer,
     exit_message         text,
     parts                json NOT NULL,  -- in the order of ranks; their form: master/db/allocation_parts.h

@@ -103,6 +103,7 @@ struct ExperimentConfig {
   std::int64_t scheduling_unit = 100;  ///< batches between reports
   std::uint32_t experiment_seed = 0;
   std::int64_t preemption_timeout = 3600;  ///< seconds
+  std::int64_t hang_timeout = 3600;        ///< seconds; 0: a trial never counts as hung
   bool debug = false;
   /// The whole configuration as JSON with every default filled in: what is stored, shown and given to the
   /// harness.

@@ -111,6 +111,7 @@ ExperimentConfig load(Json resolved) {
   take(config.scheduling_unit, resolved, "scheduling_unit");
   take(config.experiment_seed, resolved.at("reproducibility"), "experiment_seed");
   take(config.preemption_timeout, resolved, "preemption_timeout");
+  take(config.hang_timeout, resolved, "hang_timeout");
   take(config.debug, resolved, "debug");
   config.resolved = std::move(resolved);
   return config;

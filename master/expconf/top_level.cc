@@ -220,6 +220,8 @@ Type top_level(const Defaults& defaults) {
       section("retention_policy", retention, "how long logs are kept; else the master says"),
       defaulted("preemption_timeout", whole(0, kMostSeconds), 3600,
                 "seconds from asking a trial to stop until it is killed"),
+      defaulted("hang_timeout", whole(0, kMostSeconds), 3600,
+                "seconds without a batch, a report or any output after which a trial is ended and run again; 0 is never"),
       defaulted("debug", boolean(), false, "more of everything in the log")};
   for (const std::vector<Field>& more : {training_fields(), idle_fields()})
     fields.insert(fields.end(), more.begin(), more.end());

@@ -52,9 +52,13 @@ class SmallGroup {
 
 /// One supervised task in a directory of its own, marked so that all its processes can be found.
 struct Task {
-  explicit Task(std::vector<std::string> argv, Duration grace = 500ms, const std::string& group = "") {
-    TaskSpec spec{
-        .argv = std::move(argv), .env = {mark, "PATH=/usr/bin:/bin"}, .cwd = dir.path(), .grace = grace};
+  explicit Task(std::vector<std::string> argv, Duration grace = 500ms, const std::string& group = "",
+                Duration hang_timeout = 0s) {
+    TaskSpec spec{.argv = std::move(argv),
+                  .env = {mark, "PATH=/usr/bin:/bin"},
+                  .cwd = dir.path(),
+                  .grace = grace,
+                  .hang_timeout = hang_timeout};
     need(at.write_spec(spec));
     child =
         need(Child::spawn({.argv = group.empty() ? std::vector<std::string>{kSupervisor, dir.path()}
@@ -111,6 +115,32 @@ TEST_CASE("a signal is a signal", "[supervisor]") {
     Task task(shell("kill -" + std::to_string(number) + " $$"));
     CHECK(task.end().status == ExitStatus{0, number});
   }
+}
+
+TEST_CASE("a task that hangs is ended, also when it is deaf, and the log tells what its processes waited for", "[supervisor]") {
+  Task task(shell("trap '' TERM; mkfifo fifo; touch heartbeat; echo last; while :; do read x < fifo; done"), 200ms, "", 300ms);
+  const TaskExit exit = task.end();
+  CHECK(exit.hung_for == Duration(300ms));
+  CHECK(exit.status == ExitStatus{0, SIGKILL});
+  CHECK(exit.last_lines == std::vector<std::string>{"last"});
+  const std::vector<std::string> lines = task.texts();
+  REQUIRE(lines.size() >= 3);
+  CHECK(lines[1] == "ERROR: it hangs: no batch, no report and no output for 300ms (hang_timeout); it is ended");
+  CHECK_THAT(lines[2], Catch::StartsWith("ERROR: sh (pid ") && Catch::Contains("): state S"));
+}
+
+TEST_CASE("one that hung and then leaves in peace has hung all the same", "[supervisor]") {
+  Task task(shell("trap 'exit 0' TERM; touch heartbeat; while :; do sleep 0.05; done"), 10s, "", 300ms);
+  const TaskExit exit = task.end();
+  CHECK(exit.status == ExitStatus{0, 0});
+  CHECK(exit.hung_for == Duration(300ms));
+}
+
+TEST_CASE("a program without heartbeats may be silent for as long as it likes", "[supervisor]") {
+  Task task(shell("sleep 0.5; exit 3"), 500ms, "", 100ms);
+  const TaskExit exit = task.end();
+  CHECK(exit.status == ExitStatus{3, 0});
+  CHECK_FALSE(exit.hung_for);
 }
 
 TEST_CASE("what a failing task printed last is kept beside its end", "[supervisor]") {

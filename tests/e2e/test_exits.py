@@ -67,6 +67,20 @@ class Exits(unittest.TestCase):
         except OSError:
             return False
 
+    def test_a_trial_that_hangs_is_ended_says_so_and_runs_again(self):
+        # What libdet does at every batch, and then the machine stands still; the second run gets on.
+        script = 'touch "$DET_RUN_DIR/heartbeat"; [ "$DET_TRIAL_RUN_ID" = 1 ] && echo stuck && sleep 600; echo done'
+        id = self.cluster.create(self.empty, command(script, max_restarts=1, hang_timeout=2))
+        self.cluster.wait_state(id, "COMPLETED")
+        trial = self.cluster.trial_id(id)
+        token = self.cluster.det("dev", "auth-token").strip()
+        _, body = self.cluster.get(f"/api/v1/trials/{trial}/allocations", token)
+        self.assertEqual(sorted(one["exitKind"] for one in json.loads(body)["allocations"]), ["HUNG", "SUCCEEDED"])
+        self.assertEqual(self.cluster.trial(trial)["restarts"], 1)
+        self.assertIn("it hung: no batch, no report and no output for 2s (hang_timeout)",
+                      self.cluster.det("trial", "describe", trial))
+        self.assertRegex(self.cluster.logs(trial), r"sleep \(pid \d+\): state S")
+
     def test_a_full_storage_uses_up_no_restart_and_the_trial_goes_on_when_there_is_space(self):
         storage = self.cluster.dir / "small-storage"
         storage.mkdir()

@@ -138,6 +138,14 @@ TEST_CASE("an interrupt of the launcher is preemption on every rank, at the same
   CHECK(child.wait(std::chrono::seconds(60)).value().ok());
 }
 
+TEST_CASE("a program of the core library beats where its agent looks, with what it reports") {
+  const auto directory = TemporaryDirectory::create().value();
+  const auto result = run_process({.argv = {DET_CORE_PROGRAM, "report"},
+                                   .env = environment_with({"DET_RUN_DIR=" + directory.path()})}).value();
+  REQUIRE(result.ok());
+  CHECK(path_exists(directory.path() + "/heartbeat"));
+}
+
 TEST_CASE("a program of the core library needs no LibTorch and no gRPC") {
   const auto libraries = run_process({.argv = {"ldd", DET_CORE_PROGRAM}}).value();
   CHECK_THAT(libraries.out, Catch::Contains("libdet_core"));

@@ -74,6 +74,14 @@ bool left_torn_checkpoint(const std::string& directory) {
   return !found.out.empty();
 }
 
+TEST_CASE("a trial beats where its agent looks") {
+  const auto directory = TemporaryDirectory::create().value();
+  ProcessOptions options = program(directory.path());
+  options.env = environment_with({"OMP_NUM_THREADS=1", "DET_RUN_DIR=" + directory.path()});
+  REQUIRE(run_process(options).value().ok());
+  CHECK(path_exists(directory.path() + "/heartbeat"));
+}
+
 TEST_CASE("after twenty kills at random moments parameters, optimizer, generators and metrics are bit-identical") {
   const auto whole = TemporaryDirectory::create().value();
   const std::string expected = run_to_end(whole.path());

@@ -62,7 +62,8 @@ TEST_CASE("what an agent holds survives the way there and back") {
     CHECK_FALSE(back->exit);
   }
   for (const auto kind : {core::ExitKind::kSucceeded, core::ExitKind::kFailed, core::ExitKind::kLost,
-                          core::ExitKind::kStopped, core::ExitKind::kOutOfMemory, core::ExitKind::kStorageFull}) {
+                          core::ExitKind::kStopped, core::ExitKind::kOutOfMemory, core::ExitKind::kStorageFull,
+                          core::ExitKind::kHung}) {
     v1::AllocationUpdate wire;
     const core::Exit exit{kind, 137, "killed by signal 9"};
     to_proto(core::HeldAllocation{.id = AllocationId("x.1"), .state = A::kTerminated, .exit = exit}, &wire);

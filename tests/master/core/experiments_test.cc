@@ -57,7 +57,7 @@ TEST_CASE("a failing trial restarts max_restarts times, then is an error") {
   CHECK(bench.experiment(id).state == State::kError);
 }
 
-TEST_CASE("want of memory counts as a failure, want of storage is tried again later each time and counts nothing") {
+TEST_CASE("want of memory and a hang count as failures, want of storage is tried again later each time and counts nothing") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 1));
@@ -71,9 +71,9 @@ TEST_CASE("want of memory counts as a failure, want of storage is tried again la
   }
   CHECK(bench.trial(kTrial).restarts == 0);
   bench.pass(std::chrono::seconds(8));
-  for (int run = 0; run < 2; ++run) {
+  for (const ExitKind kind : {ExitKind::kHung, ExitKind::kOutOfMemory}) {
     REQUIRE(bench.live(kTrial));
-    bench.update(kTrial, AllocationState::kTerminated, Exit{ExitKind::kOutOfMemory, 137, "out of memory"});
+    bench.update(kTrial, AllocationState::kTerminated, Exit{kind, 137, "out of memory"});
   }
   CHECK(bench.trial(kTrial).state == State::kError);
   CHECK(bench.trial(kTrial).restarts == 1);
