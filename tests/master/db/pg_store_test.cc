@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/wait.h"
+#include "master/db/experiment_changes.h"
 #include "master/db/queries_gc.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
@@ -242,6 +243,34 @@ TEST_CASE("checkpoints of several experiments are written and removed at once wi
   CHECK((*removed)->size() == 2);
   CHECK(database.value("SELECT string_agg(experiment_id || ':' || checkpoints || ':' || checkpoint_bytes, ' '"
                        " ORDER BY experiment_id) FROM experiment_summaries") == "1:1:10 2:1:10");
+}
+
+TEST_CASE("an experiment is deleted while its checkpoints are removed without a deadlock") {
+  const Database database;
+  take_long_over_deadlocks(database);
+  RunningStore running(open_store(database));
+  core::Experiment ended = plain_experiment(1);
+  ended.state = core::State::kCanceled;
+  // As they lie in the table, "b" comes first.
+  running.write({core::PutExperiment{ended, true}, core::PutTrial{plain_trial(1, 1)}, checkpoint("b", 1), checkpoint("a", 1)});
+  db::Connection gate = database.connection();
+  REQUIRE(gate.begin());
+  REQUIRE(gate.query("SELECT FROM checkpoints WHERE uuid = 'a' FOR UPDATE"));
+  db::Pool pool(database.connect());
+  std::optional<Status> removed, deleted;
+  std::thread remover([&] { removed = db::set_removed(pool, {CheckpointId("a"), CheckpointId("b")}); });
+  CHECK(wait_for_waiting(database, 1));
+  std::thread deleter([&] { deleted = db::delete_experiment(pool, ExperimentId(1)); });
+  CHECK(wait_for_waiting(database, 2));
+  const MonoTime begun = mono_now();
+  REQUIRE(gate.commit());
+  remover.join();
+  deleter.join();
+  CHECK(mono_now() - begun < std::chrono::seconds(25));
+  CHECK(*removed);
+  CHECK(*deleted);
+  CHECK(database.number("SELECT count(*) FROM checkpoints") == 0);
+  CHECK(database.number("SELECT count(*) FROM experiments") == 0);
 }
 
 TEST_CASE("a checkpoint's size is the sum of its files") {
