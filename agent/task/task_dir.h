@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/kill_grace.h"
 #include "base/process.h"
 #include "base/result.h"
 
@@ -26,7 +27,7 @@ struct TaskSpec {
   std::vector<std::string> env;  ///< "NAME=value", the whole of it
   std::string cwd;
   bool attaches = false;  ///< a harness, which speaks to the master itself; else it runs as soon as it exists
-  Duration grace = std::chrono::seconds(15);  ///< SIGTERM to SIGKILL
+  Duration grace = kDefaultKillGrace;      ///< SIGTERM to SIGKILL
   std::int64_t unshipped_bytes = 1LL << 30;   ///< of log; what comes beyond it is dropped and counted
 };
 
