@@ -44,7 +44,7 @@ struct Core::Impl {
   std::deque<TaskId> ended_commands;          ///< the newest to end, as `ended_requests`
   std::map<AllocationId, Allocation> allocations;
   std::unordered_map<TrialId, Allocation*> live;     ///< the allocation of each trial and command that has one
-  std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost before they did anything
+  std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost at once, or want storage
   std::unordered_set<TrialId> waiting;               ///< trials and commands that want slots
   std::map<std::string, scheduler::Scheduler> pools; ///< told of every change
   std::set<std::string> dirty;                       ///< pools whose slots or requests changed
@@ -145,7 +145,8 @@ struct Core::Impl {
   void handle(const TakeUpTrial& input);
   void create_trial(Experiment& experiment, const searcher::Create& create);
   void begin_from_checkpoint(Trial& trial);
-  void request_slots_later(Trial& trial, const std::string& why);
+  /// A second after the second failure in a row, then twice as long each time, as many times as that.
+  void request_slots_later(Trial& trial, const std::string& why, int most_doublings);
   void retry(TrialId id);
   void hold(Trial& trial);
   void go_on(Trial& trial);

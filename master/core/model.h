@@ -56,7 +56,7 @@ enum class ExitKind {
   kLost,       ///< infrastructure: agent gone, start failed, state lost; run again without counting
   kStopped,    ///< ended because the master told it to
   kOutOfMemory,
-  kStorageFull,  ///< run again without counting, later and later: space may come back
+  kStorageFull,  ///< run again, later and later: space may come back. Counts once it goes on for hours
   kPreempted,    ///< left as it was asked to, its checkpoint saved
   kInvalidHp,    ///< the trial said so itself
 };
