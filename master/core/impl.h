@@ -194,6 +194,9 @@ struct Core::Impl {
   void excuse(Allocation& allocation);
   void name_exit(Allocation& allocation);
   void look_at_deadlines(Allocation& allocation);
+  /// When its parts on silent agents are waited for no longer; nothing unless a user wants its trial or command gone.
+  std::optional<MonoTime> abandoned_at(const Allocation& allocation) const;
+  void abandon(Allocation& allocation);
   void set_timer(const Allocation& allocation);
   Allocation* live_allocation(TrialId trial);
 
@@ -203,7 +206,8 @@ struct Core::Impl {
   void handle(const AllocationUpdated& input);
   Status check_connection(const AgentConnected& input) const;
   void reconcile(const AgentConnected& input);
-  void update(const Agent& agent, const HeldAllocation& held);
+  void update(Agent& agent, const HeldAllocation& held);
+  void set_leftover(Agent& agent, const AllocationId& id, bool there);
   void lose(Agent& agent);
   Duration agent_wait() const;
 

@@ -220,6 +220,8 @@ struct Agent {
   std::vector<Device> slots;
   std::uint64_t session = 0;  ///< of the live connection; 0 when disconnected
   std::optional<MonoTime> lost_at;  ///< when a silent agent's allocations are given up (its lease + grace + margin)
+  /// What runs there, or may, and is over for everybody else: until it has gone the agent gets no work.
+  std::set<AllocationId> leftovers;
   WallTime registered;
 };
 

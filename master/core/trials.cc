@@ -167,6 +167,7 @@ void Core::Impl::stop(Trial& trial, State stopping) {
   withdraw(trial);
   Allocation* allocation = live_allocation(trial.id);
   if (!allocation) return end(trial, end_of(stopping));
+  set_timer(*allocation);  // it may be on its way out already, and be waited for no longer
   switch (stopping) {
     case State::kStoppingCompleted:
       if (is(Mutant::kStopKeepsSlots)) return;
