@@ -19,6 +19,7 @@
 #include "agent/prepare.h"
 #include "agent/runtime.h"
 #include "agent/watcher.h"
+#include "base/kill_grace.h"
 #include "base/queue.h"
 #include "base/result.h"
 #include "wire/awake.h"
@@ -93,7 +94,7 @@ class Agent {
   Link link_;
   Core core_;
   std::string cluster_id_;
-  Duration grace_ = std::chrono::seconds(15);
+  Duration grace_ = kDefaultKillGrace;
   std::optional<MonoTime> leave_at_;  ///< set by Finish: when we go even without the stream's orderly end
   std::map<AllocationId, std::jthread> jobs_;
   std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by the number of the master's order

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/kill_grace.h"
 
 namespace det::agent {
 
@@ -192,7 +193,7 @@ class Core {
   std::map<AllocationId, Allocation> allocations_;
   std::vector<Effect> effects_;
   Duration lease_;
-  Duration grace_ = std::chrono::seconds(15);
+  Duration grace_ = kDefaultKillGrace;
   MonoTime heard_;
   MonoTime now_;
   bool connected_ = false;

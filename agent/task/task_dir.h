@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/kill_grace.h"
 #include "base/process.h"
 #include "base/result.h"
 
@@ -27,7 +28,7 @@ struct TaskSpec {
   std::vector<std::string> env;  ///< "NAME=value", the whole of it
   std::string cwd;
   bool attaches = false;  ///< a harness, which speaks to the master itself; else it runs as soon as it exists
-  Duration grace = std::chrono::seconds(15);  ///< SIGTERM to SIGKILL
+  Duration grace = kDefaultKillGrace;         ///< SIGTERM to SIGKILL
   Duration hang_timeout{0};                   ///< silent for longer, it hangs; 0: never
   std::int64_t unshipped_bytes = 1LL << 30;   ///< of log; what comes beyond it is dropped and counted
 };

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/kill_grace.h"
 #include "master/api/call_stats.h"
 #include "master/api/streams.h"
 #include "master/db/bulk.h"
@@ -34,7 +35,7 @@ struct Settings {
   std::string default_pool = "default";
   Duration heartbeat = std::chrono::seconds(10);
   Duration agent_lease = std::chrono::minutes(10);
-  Duration agent_kill_grace = std::chrono::seconds(15);
+  Duration agent_kill_grace = kDefaultKillGrace;
   Duration unmanaged_limit = std::chrono::minutes(5);
   Duration session_lifetime = std::chrono::hours(24 * 7);
 };

@@ -40,13 +40,27 @@ const core::Allocation* allocation_of(const core::Core& core, const core::Trial&
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
-/// Slots are free when it is certain that nothing runs there.
+/// Slots are free, and a run is over, when it is certain that nothing runs there.
 std::string who_is_away(const core::Core& core, const core::Allocation& allocation) {
   for (const core::AllocationPart& part : allocation.parts) {
     auto agent = core.agents().find(part.agent);
     const bool ended = part.state == core::AllocationState::kTerminated;
-    if (!ended && (agent == core.agents().end() || agent->second.session == 0))
-      return "; agent " + part.agent.value + " is out of reach, and nothing is known of it until that is back or given up";
+    if (ended || agent == core.agents().end() || agent->second.session != 0) continue;
+    const std::string away = "; agent " + part.agent.value + " is out of reach, and nobody knows what runs there: that is over when it is back";
+    if (!agent->second.lost_at) return away;
+    const auto left = std::chrono::ceil<std::chrono::seconds>(std::max(*agent->second.lost_at - mono_now(), Duration(0)));
+    return away + ", or in " + number(left.count()) + " s, when the agent must have ended it by itself";
+  }
+  return "";
+}
+
+/// Of the experiment's runs, the first that waits for an agent.
+std::string who_is_away(const core::Core& core, ExperimentId experiment) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    auto trial = core.trials().find(allocation.trial);
+    if (trial == core.trials().end() || trial->second.experiment != experiment) continue;
+    if (const std::string away = who_is_away(core, allocation); !away.empty())
+      return "; trial " + number(trial->first.value) + " is on " + where(allocation) + away;
   }
   return "";
 }
@@ -63,7 +77,7 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
   if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
   if (trial.held) return name + " waits at a rung of its search, which may let it go on";
   const std::string why = trial.exit_reason.substr(0, trial.exit_reason.find('\n'));
-  return name + " is tried again in a minute at most" + (why.empty() ? "" : "; the last time: " + why);
+  return name + " is tried again later, its log says when" + (why.empty() ? "" : "; the last time: " + why);
 }
 
 void copy_pool(const core::Core& core, Sight& sight) {
@@ -172,7 +186,8 @@ Status explain_command(const Context& context, const core::Command& command, v1:
                auto allocation = core.allocations().find(AllocationId(command->second.task.value + ".1"));
                if (allocation != core.allocations().end()) {
                  const bool leaves = allocation->second.state == core::AllocationState::kTerminating;
-                 seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") + where(allocation->second);
+                 seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") + where(allocation->second) +
+                                  who_is_away(core, allocation->second);
                  return;
                }
                seen.trial = core::as_trial(id);
@@ -217,7 +232,7 @@ grpc::ServerUnaryReactor* ExplanationService::ExplainExperiment(grpc::CallbackSe
                  look(core, experiment->second, std::nullopt, out);
                  if (!out.pool.empty()) return;
                  out.otherwise = name + " is " + std::string(core::state_name(experiment->second.state)) + "; " +
-                                 number(out.running) + " of its trials run and none waits for slots";
+                                 number(out.running) + " of its trials run and none waits for slots" + who_is_away(core, id);
                }));
     if (sight->otherwise.empty()) sight->otherwise = ended_as(name, row.state);
     response->set_waiting(sight->waiting);

@@ -16,7 +16,8 @@ Status Core::Impl::check_connection(const AgentConnected& input) const {
   if (it == agents.end()) return {};
   const Agent& known = it->second;
   const bool busy = on_agent.contains(input.agent);
-  if (known.instance != input.instance && (busy || known.session != 0) && !is(Mutant::kImpostorAccepted)) {
+  const bool in_use = busy || !known.leftovers.empty() || known.session != 0;
+  if (known.instance != input.instance && in_use && !is(Mutant::kImpostorAccepted)) {
     return fail(Code::kAlreadyExists,
                 "another machine is agent " + input.agent.value +
                     "; give this one a name of its own with --id, or wait until that one is given up");
@@ -54,6 +55,7 @@ void Core::Impl::handle(const AgentConnected& input) {
   agent.slots = input.slots;
   agent.session = input.session;
   agent.lost_at.reset();
+  agent.leftovers.clear();  // it says itself what it holds
   timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
   if (!pool_before.empty() && pool_before != agent.pool) pool(pool_before).remove_agent(agent.id);
   if (pool_before != agent.pool || slots_before != agent.slots.size())
@@ -64,7 +66,7 @@ void Core::Impl::handle(const AgentConnected& input) {
 }
 
 void Core::Impl::reconcile(const AgentConnected& input) {
-  const Agent& agent = agents.at(input.agent);
+  Agent& agent = agents.at(input.agent);
   std::set<AllocationId> missing;
   if (auto it = on_agent.find(input.agent); it != on_agent.end()) missing = it->second;
   for (const HeldAllocation& held : input.held) {
@@ -98,7 +100,11 @@ void Core::Impl::handle(const AgentDisconnected& input) {
   timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
   tell_agent(agent);
   if (auto held = on_agent.find(agent.id); held != on_agent.end()) {
-    for (const AllocationId& id : held->second) excuse(allocations.at(id));
+    for (const AllocationId& id : held->second) {
+      Allocation& allocation = allocations.at(id);
+      excuse(allocation);
+      set_timer(allocation);
+    }
   }
 }
 
@@ -108,12 +114,23 @@ void Core::Impl::handle(const AllocationUpdated& input) {
   update(it->second, input.allocation);
 }
 
-void Core::Impl::update(const Agent& agent, const HeldAllocation& held) {
+void Core::Impl::set_leftover(Agent& agent, const AllocationId& id, bool there) {
+  const bool before = agent.leftovers.empty();
+  if (there) {
+    agent.leftovers.insert(id);
+  } else {
+    agent.leftovers.erase(id);
+  }
+  if (before != agent.leftovers.empty()) tell_agent(agent);
+}
+
+void Core::Impl::update(Agent& agent, const HeldAllocation& held) {
   auto it = allocations.find(held.id);
   const bool ended = held.state == AllocationState::kTerminated;
   AllocationPart* part = it == allocations.end() ? nullptr : it->second.part_on(agent.id);
   if (!part || part->state == AllocationState::kTerminated) {
     // Ended long ago, or never ours: whatever runs there must not.
+    set_leftover(agent, held.id, !ended);
     if (!ended) {
       out->sends.push_back(KillAllocation{agent.id, agent.session, held.id});
     } else if (!is(Mutant::kForgetsToForget)) {

@@ -9,6 +9,10 @@
 namespace det::core {
 namespace {
 
+/// How long an agent may be silent before what a user wants gone is over without its word: an agent that is started anew
+/// is back by then, and who waits has an answer within 15 s.
+constexpr Duration kAwayPatience = std::chrono::seconds(10);
+
 constexpr int kFirstPort = 29400;  // as torchrun
 constexpr int kPorts = 2000;       // well below those that the kernel gives out
 
@@ -229,19 +233,48 @@ void Core::Impl::name_exit(Allocation& allocation) {
   }
 }
 
+std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) const {
+  if (!is_leaving(allocation)) return std::nullopt;
+  const TrialId id = allocation.trial;
+  const State state = is_command(id) ? commands.at(command_of(id)).state : trials.at(id).state;
+  if (state != State::kStoppingCanceled && state != State::kStoppingKilled) return std::nullopt;
+  std::optional<MonoTime> first;
+  for (const AllocationPart& part : allocation.parts) {
+    const Agent& agent = agents.at(part.agent);
+    if (part.state == AllocationState::kTerminated || agent.session != 0 || !agent.lost_at) continue;
+    const MonoTime at = *agent.lost_at + (kAwayPatience - agent_wait());
+    first = std::min(first.value_or(at), at);
+  }
+  return first;
+}
+
+/// Its slots there stay out of use: a silent agent is given nothing, and when it is back it first ends what it holds.
+void Core::Impl::abandon(Allocation& allocation) {
+  for (AllocationPart& part : allocation.parts) {
+    if (part.state == AllocationState::kTerminated || agents.at(part.agent).session != 0) continue;
+    set_leftover(agents.at(part.agent), allocation.id, true);
+    finish(allocation, part,
+           {ExitKind::kStopped, 0, "agent " + part.agent.value + " is out of reach, and ends it when it is back"});
+  }
+}
+
 void Core::Impl::look_at_deadlines(Allocation& allocation) {
+  if (const auto at = abandoned_at(allocation); at && *at <= now.mono) return abandon(allocation);
   if (allocation.preempt_deadline && *allocation.preempt_deadline <= now.mono) {
     kill(allocation, "it did not leave in time");
   } else if (allocation.kill_again && *allocation.kill_again <= now.mono) {
     allocation.kill_again = now.mono + options.kill_repeat;
     set_timer(allocation);
     if (!is(Mutant::kKillNotRepeated)) send_kill(allocation);
+  } else {
+    set_timer(allocation);  // what it was set for is no longer so
   }
 }
 
 void Core::Impl::set_timer(const Allocation& allocation) {
   auto deadline = allocation.kill_again ? allocation.kill_again : allocation.preempt_deadline;
   if (is(Mutant::kNoPreemptDeadline)) deadline = allocation.kill_again;
+  if (const auto at = abandoned_at(allocation)) deadline = std::min(deadline.value_or(*at), *at);
   timers.set({TimerKind::kAllocation, allocation.id.value}, deadline);
 }
 

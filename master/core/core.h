@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kill_grace.h"
 #include "master/core/effect.h"
 #include "master/core/input.h"
 #include "master/core/model.h"
@@ -27,7 +28,7 @@ struct Now {
 /// one trial.
 struct Options {
   Duration agent_lease = std::chrono::minutes(10);  ///< an agent cut off for this long ends its own processes
-  Duration agent_kill_grace = std::chrono::seconds(15);  ///< SIGTERM to SIGKILL, and the time to see it
+  Duration agent_kill_grace = kDefaultKillGrace;  ///< SIGTERM to SIGKILL, and the time to see it
   Duration agent_margin = std::chrono::seconds(10);
   Duration kill_repeat = std::chrono::seconds(30);  ///< an unanswered kill is sent again
   /// A trial outside the cluster that is silent for this long has failed.

@@ -44,7 +44,7 @@ struct Core::Impl {
   std::deque<TaskId> ended_commands;          ///< the newest to end, as `ended_requests`
   std::map<AllocationId, Allocation> allocations;
   std::unordered_map<TrialId, Allocation*> live;     ///< the allocation of each trial and command that has one
-  std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost before they did anything
+  std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost at once, or want storage
   std::unordered_set<TrialId> waiting;               ///< trials and commands that want slots
   std::map<std::string, scheduler::Scheduler> pools; ///< told of every change
   std::set<std::string> dirty;                       ///< pools whose slots or requests changed
@@ -145,7 +145,8 @@ struct Core::Impl {
   void handle(const TakeUpTrial& input);
   void create_trial(Experiment& experiment, const searcher::Create& create);
   void begin_from_checkpoint(Trial& trial);
-  void request_slots_later(Trial& trial, const std::string& why);
+  /// A second after the second failure in a row, then twice as long each time, as many times as that.
+  void request_slots_later(Trial& trial, const std::string& why, int most_doublings);
   void retry(TrialId id);
   void hold(Trial& trial);
   void go_on(Trial& trial);
@@ -193,6 +194,9 @@ struct Core::Impl {
   void excuse(Allocation& allocation);
   void name_exit(Allocation& allocation);
   void look_at_deadlines(Allocation& allocation);
+  /// When its parts on silent agents are waited for no longer; nothing unless a user wants its trial or command gone.
+  std::optional<MonoTime> abandoned_at(const Allocation& allocation) const;
+  void abandon(Allocation& allocation);
   void set_timer(const Allocation& allocation);
   Allocation* live_allocation(TrialId trial);
 
@@ -202,7 +206,8 @@ struct Core::Impl {
   void handle(const AllocationUpdated& input);
   Status check_connection(const AgentConnected& input) const;
   void reconcile(const AgentConnected& input);
-  void update(const Agent& agent, const HeldAllocation& held);
+  void update(Agent& agent, const HeldAllocation& held);
+  void set_leftover(Agent& agent, const AllocationId& id, bool there);
   void lose(Agent& agent);
   Duration agent_wait() const;
 

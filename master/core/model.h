@@ -56,7 +56,7 @@ enum class ExitKind {
   kLost,       ///< infrastructure: agent gone, start failed, state lost; run again without counting
   kStopped,    ///< ended because the master told it to
   kOutOfMemory,
-  kStorageFull,  ///< run again without counting, later and later: space may come back
+  kStorageFull,  ///< run again, later and later: space may come back. Counts once it goes on for hours
   kPreempted,    ///< left as it was asked to, its checkpoint saved
   kInvalidHp,    ///< the trial said so itself
   kHung,         ///< silent for its hang_timeout, and therefore ended
@@ -223,6 +223,8 @@ struct Agent {
   std::vector<Device> slots;
   std::uint64_t session = 0;  ///< of the live connection; 0 when disconnected
   std::optional<MonoTime> lost_at;  ///< when a silent agent's allocations are given up (its lease + grace + margin)
+  /// What runs there, or may, and is over for everybody else: until it has gone the agent gets no work.
+  std::set<AllocationId> leftovers;
   WallTime registered;
 };
 

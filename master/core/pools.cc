@@ -42,7 +42,7 @@ scheduler::Scheduler& Core::Impl::pool(const std::string& name) {
 scheduler::Agent Core::Impl::to_scheduler(const Agent& agent) const {
   scheduler::Agent one{.id = agent.id,
                        .slots = std::vector<scheduler::Slot>(agent.slots.size()),
-                       .open = agent.session != 0};
+                       .open = agent.session != 0 && (agent.leftovers.empty() || is(Mutant::kLeftoversForgotten))};
   if (auto known = agent_settings.find(agent.id); known != agent_settings.end()) {
     one.open = one.open && (known->second.enabled || is(Mutant::kDisabledScheduled));
     for (const int slot : known->second.disabled_slots) {

@@ -110,6 +110,7 @@ void Core::Impl::handle(const ReportCheckpoint& input) {
   if (input.steps_completed < trial.latest_steps && !is(Mutant::kCheckpointMovesBack)) return;
   if (input.uuid.value == trial.latest_checkpoint) return;
   touched_trials.insert(trial.id);
+  failed_starts.erase(trial.id);  // it gets on
   trial.latest_checkpoint = input.uuid.value;
   trial.latest_steps = input.steps_completed;
   trial.steps_completed = std::max(trial.steps_completed, input.steps_completed);

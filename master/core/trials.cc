@@ -5,6 +5,13 @@
 #include "master/core/transitions.h"
 
 namespace det::core {
+namespace {
+
+/// How many ends in a row for want of storage, without a checkpoint between them, count nothing. They take more than an
+/// hour, and as long again for each that counts: time for people to make room, yet no trial goes on so for ever.
+constexpr int kFreeStorageFull = 13;
+
+}  // namespace
 
 void Core::Impl::handle(const KillTrial& input) {
   auto it = trials.find(input.trial);
@@ -129,12 +136,11 @@ void Core::Impl::request_slots(Trial& trial) {
           std::to_string(trial.experiment.value) + ", run " + std::to_string(trial.run + 1) + ")");
 }
 
-void Core::Impl::request_slots_later(Trial& trial, const std::string& why) {
+void Core::Impl::request_slots_later(Trial& trial, const std::string& why, int most_doublings) {
   // What cannot go on anywhere must not keep the cluster busy with failing.
-  constexpr int kMostDoublings = 6;
   const int before = failed_starts[trial.id]++;
   if (before == 0) return request_slots(trial);
-  const Duration delay = std::chrono::seconds(1 << std::min(before - 1, kMostDoublings));
+  const Duration delay = std::chrono::seconds(1 << std::min(before - 1, most_doublings));
   timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, now.mono + delay);
   log(trial, trial.run, why + "; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) +
                             " s", "WARNING");
@@ -161,6 +167,7 @@ void Core::Impl::stop(Trial& trial, State stopping) {
   withdraw(trial);
   Allocation* allocation = live_allocation(trial.id);
   if (!allocation) return end(trial, end_of(stopping));
+  set_timer(*allocation);  // it may be on its way out already, and be waited for no longer
   switch (stopping) {
     case State::kStoppingCompleted:
       if (is(Mutant::kStopKeepsSlots)) return;
@@ -206,7 +213,10 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
   }
   if (exit.kind == ExitKind::kSucceeded) return end(trial, State::kCompleted);
   const bool infrastructure = exit.kind == ExitKind::kLost || exit.kind == ExitKind::kStorageFull;
-  const bool counted = (is_failure(exit.kind) && !asked) ||
+  const bool full = exit.kind == ExitKind::kStorageFull;
+  const auto before = failed_starts.find(trial.id);
+  const bool full_for_long = full && before != failed_starts.end() && before->second >= kFreeStorageFull;
+  const bool counted = ((is_failure(exit.kind) || full_for_long) && !asked) ||
                        (exit.kind == ExitKind::kLost && is(Mutant::kLostCounted));
   if (counted) {
     trial.exit_reason = exit.message;
@@ -219,10 +229,10 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
     trial.exit_reason = exit.message;
     log(trial, allocation.run, "will run again; this does not count as a restart");
   }
-  const bool full = exit.kind == ExitKind::kStorageFull;
   if (allocation.attached && !full) failed_starts.erase(trial.id);
   if (trial.state == State::kActive && !trial.held && infrastructure && (full || !allocation.attached)) {
-    return request_slots_later(trial, full ? "the storage was full again" : "it was lost again before it began");
+    if (!full) return request_slots_later(trial, "it was lost again before it began", 6);
+    return request_slots_later(trial, "the storage was full again (pause and activate it to try at once)", kFreeStorageFull - 1);
   }
   if (trial.state == State::kActive && !trial.held) request_slots(trial);
 }

@@ -119,7 +119,8 @@ class Lane {
 
   Status connect() {
     TRY_ASSIGN(connection_, Connection::open(options_.connect));
-    return {};
+    // A plan made while there were few rows would go on reading all of them.
+    return connection_->script("SET plan_cache_mode = force_custom_plan");
   }
 
   static BulkOptions named(BulkOptions options, const char* name) {
@@ -150,8 +151,8 @@ struct Standing {
   std::int64_t lowest = 0;     ///< of the rows that come
 };
 
-/// Their run numbers are held still until the transaction ends: nothing of another run becomes visible behind the new
-/// run's back.
+/// Begins a transaction. Their run numbers are held still until it ends: nothing of another run becomes visible behind
+/// the new run's back.
 Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vector<MetricBatch>& batches) {
   std::map<std::pair<std::int64_t, std::string_view>, std::int64_t> lowest;
   for (const MetricBatch& batch : batches) {
@@ -170,14 +171,13 @@ Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vec
     groups.emplace_back(key.second);
     steps.push_back(first);
   }
-  constexpr const char* kFence =
+  static constexpr const char* kFence =
       "WITH current AS MATERIALIZED (SELECT id, run FROM trials WHERE id = ANY ($1) ORDER BY id FOR SHARE),"
       " late AS (SELECT DISTINCT g.trial FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS g (trial, grp, first)"
       " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = g.trial AND m.grp = g.grp AND NOT m.archived"
       " AND m.steps_completed > g.first))"
       " SELECT id, run, late.trial IS NOT NULL FROM current LEFT JOIN late ON late.trial = id";
-  // Planned each time: a plan made while there were few rows would go on reading all of them.
-  TRY_ASSIGN(const Rows rows, connection.query(kFence, ids, trials, groups, steps));
+  TRY_ASSIGN(const Rows rows, connection.run_all({{"BEGIN", Params()}, {kFence, Params(ids, trials, groups, steps)}}));
   std::map<TrialId, Standing> standing;
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
@@ -201,7 +201,7 @@ Status answer_for(const MetricBatch& batch, const std::map<TrialId, Standing>& s
                                   std::to_string(found->second.run));
 }
 
-/// The quick way, for rows that are all new; else kAlreadyExists.
+/// The quick way, for rows that are all new; else kAlreadyExists. Ends the transaction too.
 Status copy_rows(Connection& connection, const std::vector<const MetricBatch*>& batches) {
   CopyRows rows;
   for (const MetricBatch* batch : batches) {
@@ -215,9 +215,9 @@ Status copy_rows(Connection& connection, const std::vector<const MetricBatch*>& 
       rows.add(row.metrics);
     }
   }
-  if (rows.empty()) return {};
+  if (rows.empty()) return connection.commit();
   return connection.copy(
-      "COPY metrics (trial_id, run, grp, steps_completed, reported, metrics) FROM STDIN (FORMAT binary)", rows);
+      "COPY metrics (trial_id, run, grp, steps_completed, reported, metrics) FROM STDIN (FORMAT binary); COMMIT", rows);
 }
 
 /// For rows that may be there already.
@@ -240,29 +240,26 @@ Status insert_rows(Connection& connection, const std::vector<const MetricBatch*>
                        " unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
                        " AS r (trial, run, grp, steps, reported, metrics) ON CONFLICT DO NOTHING",
                        trials, numbers, groups, steps, times, metrics));
-  return {};
+  return connection.commit();
 }
 
 Status write_metrics(Connection& connection, const std::vector<MetricBatch>& batches,
                      std::vector<Status>& answers, LateRows& late) {
   using Store = Status (*)(Connection&, const std::vector<const MetricBatch*>&);
   for (const Store store : {copy_rows, insert_rows}) {
-    TRY(connection.begin());
     TRY_ASSIGN(const auto standing, fence(connection, batches));
     std::vector<const MetricBatch*> current;
     for (std::size_t i = 0; i < batches.size(); ++i) {
       answers[i] = answer_for(batches[i], standing);
       if (answers[i]) current.push_back(&batches[i]);
     }
-    const Status stored = store(connection, current);
-    if (!stored && stored.error().code == Code::kAlreadyExists && store == copy_rows) {
+    for (const auto& [trial, its] : standing)
+      if (its.late) TRY(drop_chunks(connection, trial, its.lowest));
+    const Status done = store(connection, current);
+    if (!done && done.error().code == Code::kAlreadyExists && store == copy_rows) {
       connection.rollback();
       continue;
     }
-    TRY(stored);
-    for (const auto& [trial, its] : standing)
-      if (its.late) TRY(drop_chunks(connection, trial, its.lowest));
-    const Status done = connection.commit();
     // Whether or not the answer was lost: the next try would not find them new.
     for (const auto& [trial, its] : standing)
       if (its.late) ++late_rows_of(late, trial.value);

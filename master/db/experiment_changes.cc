@@ -1,5 +1,7 @@
 #include "master/db/experiment_changes.h"
 
+#include "master/db/queries_gc.h"
+
 namespace det::db {
 namespace {
 
@@ -69,6 +71,7 @@ Result<std::vector<std::string>> list_labels(Pool& pool, std::optional<std::int6
 Status delete_experiment(Pool& pool, ExperimentId id) {
   return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_ended(connection, id, "deleted"));
+    TRY(lock_checkpoints_of(connection, id));
     TRY(connection.query("UPDATE cluster SET last_experiment = greatest(last_experiment, (SELECT max(id) FROM"
                          " experiments)), last_trial = greatest(last_trial, (SELECT max(id) FROM trials))"));
     constexpr const char* kStatements[] = {

@@ -8,6 +8,8 @@
 namespace det::db {
 namespace {
 
+constexpr const char* kDivisionByZero = "22012";
+
 using Result_ = std::unique_ptr<PGresult, void (*)(PGresult*)>;
 
 Code code_of(std::string_view state) {
@@ -174,7 +176,11 @@ Status Connection::enqueue(const Statement& statement, std::vector<bool>& is_pre
   auto [entry, fresh] = prepared_.try_emplace(statement.sql, "s" + std::to_string(prepared_.size()));
   if (fresh) {
     is_prepare.push_back(true);
-    if (!PQsendPrepare(raw, entry->second.c_str(), statement.sql, statement.params.size(), view.types.data()))
+    const std::string sql = statement.must_touch_row
+                                ? std::string("WITH touched AS (") + statement.sql +
+                                      " RETURNING 1) SELECT 1 / count(*) FROM touched"
+                                : statement.sql;
+    if (!PQsendPrepare(raw, entry->second.c_str(), sql.c_str(), statement.params.size(), view.types.data()))
       return tl::unexpected(failure(nullptr));
   }
   is_prepare.push_back(false);
@@ -184,25 +190,31 @@ Status Connection::enqueue(const Statement& statement, std::vector<bool>& is_pre
   return {};
 }
 
-Status Connection::pipeline(const std::vector<Statement>& statements) {
+Result<Rows> Connection::pipeline(const std::vector<const Statement*>& statements) {
   PGconn* raw = connection_.get();
   if (!PQenterPipelineMode(raw)) return tl::unexpected(failure(nullptr));
   std::vector<bool> is_prepare;
   Status status;
-  for (const Statement& statement : statements)
-    if (status = enqueue(statement, is_prepare); !status) break;
+  Rows last(nullptr);
+  for (const Statement* statement : statements)
+    if (status = enqueue(*statement, is_prepare); !status) break;
   if (!PQpipelineSync(raw) && status) status = tl::unexpected(failure(nullptr));
 
   std::size_t number = 0;
   for (std::size_t i = 0; status && i < is_prepare.size(); ++i) {
-    const Result_ result(PQgetResult(raw), PQclear);
+    Result_ result(PQgetResult(raw), PQclear);
     const ExecStatusType got = PQresultStatus(result.get());
-    if (got != PGRES_COMMAND_OK && got != PGRES_TUPLES_OK) status = tl::unexpected(failure(result.get()));
-    const Statement& statement = statements[number];
-    if (status && !is_prepare[i] && statement.must_touch_row && std::atoll(PQcmdTuples(result.get())) == 0)
-      status = fail(Code::kInternal, std::string("database: no row to change for: ") + statement.sql);
+    const Statement& statement = *statements[number];
+    if (got != PGRES_COMMAND_OK && got != PGRES_TUPLES_OK) {
+      const char* state = result ? PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) : nullptr;
+      const bool untouched = statement.must_touch_row && state != nullptr && std::strcmp(state, kDivisionByZero) == 0;
+      status = untouched ? fail(Code::kInternal, std::string("database: no row to change for: ") + statement.sql)
+                         : Status(tl::unexpected(failure(result.get())));
+    }
     if (!is_prepare[i]) ++number;
-    if (result) PQclear(PQgetResult(raw));  // the null that ends each statement's results
+    if (!result) continue;
+    PQclear(PQgetResult(raw));  // the null that ends each statement's results
+    last = Rows(result.release());
   }
   // A failed pipeline is drained up to its sync; which of its statements were prepared is not known then.
   for (int nulls = 0; alive() && nulls < 3;) {
@@ -216,7 +228,26 @@ Status Connection::pipeline(const std::vector<Statement>& statements) {
     asked_.clear();
     if (alive()) rollback(), (void)script("DEALLOCATE ALL");
   }
-  return status;
+  if (!status) return tl::unexpected(std::move(status).error());
+  return last;
+}
+
+Result<Rows> Connection::run_all(const std::vector<Statement>& statements) {
+  std::vector<const Statement*> all;
+  for (const Statement& statement : statements) all.push_back(&statement);
+  return pipeline(all);
+}
+
+Status Connection::transact(const std::vector<Statement>& statements) {
+  const Statement begin{"BEGIN", Params()}, commit{"COMMIT", Params()};
+  std::vector<const Statement*> all{&begin};
+  for (const Statement& statement : statements) all.push_back(&statement);
+  all.push_back(&commit);
+  auto rows = pipeline(all);
+  if (rows) return {};
+  // Who was cut off does not know whether the server had come to COMMIT.
+  if (rows.error().code == Code::kUnavailable) rows.error().code = Code::kUnknown;
+  return tl::unexpected(std::move(rows).error());
 }
 
 Duration BackOff::next() {

@@ -181,7 +181,8 @@ class CopyRows {
 struct Statement {
   const char* sql;
   Params params;
-  bool must_touch_row = false;  ///< no row touched is a failure (kInternal)
+  /// An UPDATE that touches no row is a failure (kInternal): the server then takes nothing that follows.
+  bool must_touch_row = false;
 };
 
 class Connection {
@@ -199,13 +200,16 @@ class Connection {
   Result<Rows> run(const char* sql, const Params& params);
   /// The same for what is asked again and again: PostgreSQL reads and plans the text once.
   Result<Rows> run_prepared(const char* sql, const Params& params);
-  /// `sql` is COPY … FROM STDIN (FORMAT binary).
+  /// `sql` is COPY … FROM STDIN (FORMAT binary); behind it may stand COMMIT, which is then not another round trip.
   Status copy(const char* sql, const CopyRows& rows);
   /// Several statements of our own in one text (migrations, SET); no results.
   Status script(const std::string& sql);
-  /// Sends all, then reads all: one round trip. Call inside a transaction; after a failure the transaction is
-  /// dead.
-  Status pipeline(const std::vector<Statement>& statements);
+  /// All in one round trip; the rows of the last. Inside a transaction, or beginning with "BEGIN"; after a failure the
+  /// transaction is over.
+  Result<Rows> run_all(const std::vector<Statement>& statements);
+  /// All in a transaction of its own, whole or not at all, BEGIN and COMMIT among them in one round trip. kUnknown
+  /// when the connection was lost before the answer; any other failure means nothing was committed.
+  Status transact(const std::vector<Statement>& statements);
 
   Status begin() { return script("BEGIN"); }
   /// kUnknown when the connection was lost before the answer; any other failure means nothing was committed.
@@ -222,6 +226,7 @@ class Connection {
   Error failure(const PGresult* result) const;
   Result<Rows> rows_of(PGresult* result) const;
   Status enqueue(const Statement& statement, std::vector<bool>& is_prepare);
+  Result<Rows> pipeline(const std::vector<const Statement*>& statements);
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
   std::map<const char*, std::string> prepared_;  ///< of pipelines
   std::map<std::string, std::string> asked_;     ///< of run_prepared, by text and types of parameters

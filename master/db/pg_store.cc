@@ -146,14 +146,12 @@ struct PgStore::Impl {
 
   Status attempt(const std::vector<Group>& batch) {
     std::vector<Statement> statements;
-    statements.push_back({"BEGIN", Params()});
     statements.push_back({"UPDATE writer_position SET sequence = $2 WHERE epoch = $1",
                           Params(epoch, static_cast<std::int64_t>(batch.back().number)), true});
     std::vector<const std::vector<core::Write>*> groups;
     for (const Group& group : batch) groups.push_back(&group.writes);
     for (Statement& statement : statements_for(groups)) statements.push_back(std::move(statement));
-    TRY(connection->pipeline(statements));
-    return connection->commit();
+    return connection->transact(statements);
   }
 
   /// A new session with the lock. Drops from `batch` what proves to be stored already.

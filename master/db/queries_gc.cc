@@ -103,6 +103,13 @@ Status lock_checkpoints(Connection& connection, const std::vector<CheckpointId>&
 
 }  // namespace
 
+Status lock_checkpoints_of(Connection& connection, ExperimentId id) {
+  TRY(connection.query("SELECT FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.experiment_id = $1"
+                       " ORDER BY c.uuid FOR UPDATE OF c",
+                       id));
+  return {};
+}
+
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids) {
   std::vector<CheckpointId> marked;
   TRY(pool.in_transaction([&](Connection& connection) -> Status {
@@ -129,9 +136,7 @@ Status mark_all_for_removal(Pool& pool, ExperimentId id) {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended");
   }
   return pool.in_transaction([&](Connection& connection) -> Status {
-    TRY(connection.query("SELECT FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.experiment_id = $1"
-                         " ORDER BY c.uuid FOR UPDATE OF c",
-                         id));
+    TRY(lock_checkpoints_of(connection, id));
     TRY(connection.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' FROM trials t WHERE"
                          " t.id = c.trial_id AND t.experiment_id = $1 AND c.state <> 'DELETED'",
                          id));

@@ -19,6 +19,8 @@ Result<std::set<CheckpointId>> start_checkpoints(Pool& pool);
 /// Marks them, but for those from which a trial that has not ended goes on and versions of models. Says which are
 /// marked now.
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids);
+/// Of an experiment, for the transaction, in the order that all keep.
+Status lock_checkpoints_of(Connection& connection, ExperimentId id);
 /// Marks all of an experiment that has ended. kFailedPrecondition otherwise.
 Status mark_all_for_removal(Pool& pool, ExperimentId id);
 

@@ -59,6 +59,27 @@ class Exits(unittest.TestCase):
         self.assertEqual(self.exit_kind(trial), "OUT_OF_MEMORY")
         self.assertIn("out of memory (the limit is 200.0MB)", self.cluster.det("trial", "describe", trial))
 
+    def test_what_runs_on_a_dead_agent_is_explained_and_when_killed_ends_in_seconds(self):
+        cluster = self.cluster
+        first_id, second_id = (cluster.create(self.empty, command("sleep 600", max_restarts=0)) for _ in range(2))
+        first = cluster.trial_id(first_id)
+        wait_until("the first to run", lambda: cluster.task_processes(first))
+        cluster.kill_agent("a1")
+        told = wait_until("its agent to be missed", lambda: [
+            text for text in [cluster.det("explain", "experiment", first_id)] if "out of reach" in text])[0]
+        self.assertRegex(told, rf"; trial {first} is on agent a1 \(1 slot\); agent a1 is out of reach, .*, or in \d+ s, ")
+        self.assertIn("agent a1 is out of reach", cluster.det("explain", "trial", first))
+        cluster.det("experiment", "kill", first_id)
+        cluster.wait_state(first_id, "CANCELED", timeout=15)
+        self.assertTrue(cluster.task_processes(first), "nobody was there to end it")
+        # Whoever is given its slot must not meet it.
+        cluster.start_agent("a1")
+        second = cluster.trial_id(second_id)
+        wait_until("the second to run", lambda: cluster.task_processes(second))
+        self.assertEqual(cluster.task_processes(first), [])
+        cluster.det("experiment", "kill", second_id)
+        cluster.wait_state(second_id, "CANCELED", timeout=15)
+
     @staticmethod
     def gone(group):
         try:

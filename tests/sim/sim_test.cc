@@ -90,6 +90,7 @@ TEST_CASE("every safety rule that is switched off is missed") {
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},
       {"rows beyond a damaged checkpoint stay", Mutant::kDamageKeepsRows},
       {"a command made twice", Mutant::kCommandTwice},
+      {"work for an agent that still runs what is over", Mutant::kLeftoversForgotten},
   };
   for (const auto& [name, mutant] : mutants) {
     DYNAMIC_SECTION(name) { CHECK(first_failure({.rule = mutant}) != ""); }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/kill_grace.h"
 #include "master/config/options.h"
 
 namespace det {
@@ -37,6 +38,7 @@ TEST_CASE("without more than a data directory the defaults hold") {
   CHECK(config->listen_address == "127.0.0.1");
   CHECK(config->listen_port == 8080);
   CHECK(config->agent_lease == std::chrono::minutes(10));
+  CHECK(config->agent_kill_grace == kDefaultKillGrace);
   CHECK(config->checkpoint_storage.dump() ==
         R"({"type":"shared_fs","host_path":"/var/lib/det/checkpoints"})");
 }

@@ -57,6 +57,67 @@ TEST_CASE("what had started and is not there any more runs again") {
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
+TEST_CASE("what a user wants gone from a silent agent is over in seconds, and its slots are used when it has gone") {
+  const auto action = GENERATE(ExperimentAction::kKill, ExperimentAction::kCancel);
+  const bool asked_before = GENERATE(false, true);
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  REQUIRE(bench.attach(kTrial, 1));
+  if (asked_before) bench.act(id, ExperimentAction::kPause);
+  const HeldAllocation old = held(bench, AllocationState::kRunning);
+  bench.disconnect("a1");
+  bench.pass(std::chrono::seconds(4));
+  bench.act(id, action);
+  bench.pass(std::chrono::seconds(5));
+  CHECK(bench.live(kTrial));
+  bench.pass(std::chrono::seconds(1));
+  CHECK(bench.experiment(id).state == State::kCanceled);
+  CHECK(bench.trial(kTrial).state == State::kCanceled);
+  CHECK(bench.disk().allocations.at(old.id).exit->message == "agent a1 is out of reach, and ends it when it is back");
+  bench.submit(bench.config());
+  CHECK_FALSE(bench.live(TrialId(2)));
+
+  CHECK_FALSE(*bench.connect("a1", 1, {}, "another machine"));
+  bench.connect("a1", 1, {old});
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+  CHECK_FALSE(bench.live(TrialId(2)));
+  const std::uint64_t session = bench.core().agents().at(AgentId("a1")).session;
+  bench.step(AllocationUpdated{AgentId("a1"), session, {old.id, AllocationState::kTerminated, Exit{ExitKind::kStopped, 0, "killed"}}});
+  CHECK(bench.sends<AllocationForgotten>().size() == 1);
+  CHECK(bench.live(TrialId(2)));
+}
+
+TEST_CASE("what an agent that was silent for long runs is over at once when a user kills it, else only with its lease") {
+  Bench bench;
+  bench.connect("a1", 2);
+  const ExperimentId killed = bench.submit(bench.config()), paused = bench.submit(bench.config());
+  REQUIRE(bench.attach(TrialId(2), 1));
+  bench.disconnect("a1");
+  bench.act(paused, ExperimentAction::kPause);
+  bench.pass(std::chrono::minutes(1));
+  CHECK(bench.live(kTrial));
+  bench.act(killed, ExperimentAction::kKill);
+  bench.pass(Duration(0));
+  CHECK(bench.experiment(killed).state == State::kCanceled);
+  bench.act(paused, ExperimentAction::kActivate);
+  bench.connect("a2", 2);
+  CHECK(bench.live(TrialId(2))->run == 1);
+  bench.pass(Options{}.agent_wait());
+  CHECK(bench.live(TrialId(2))->run == 2);
+}
+
+TEST_CASE("what was killed is over in seconds when its agent does not come back after a restart of the master") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config());
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.act(id, ExperimentAction::kKill);
+  bench.restart();
+  bench.pass(std::chrono::seconds(10));
+  CHECK(bench.experiment(id).state == State::kCanceled);
+}
+
 TEST_CASE("what cannot be started is tried again, later each time") {
   Bench bench;
   bench.connect("a1", 1);

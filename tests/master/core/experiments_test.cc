@@ -80,6 +80,39 @@ TEST_CASE("want of memory and a hang count as failures, want of storage is tried
   CHECK(bench.trial(kTrial).exit_reason == "out of memory");
 }
 
+TEST_CASE("want of storage counts when it goes on for hours, unless a checkpoint was saved meanwhile") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config(1, 1));
+  const Exit full{ExitKind::kStorageFull, 1, "storage full: exit code 1\nno space"};
+  const auto fails = [&](int wait) {
+    if (wait > 0) {
+      bench.pass(std::chrono::seconds(wait) - std::chrono::milliseconds(1));
+      CHECK_FALSE(bench.live(kTrial));
+      bench.pass(std::chrono::milliseconds(1));
+    }
+    REQUIRE(bench.live(kTrial));
+    REQUIRE(bench.attach(kTrial, bench.trial(kTrial).run));
+    bench.update(kTrial, AllocationState::kTerminated, full);
+  };
+  fails(0);
+  fails(0);
+  bench.pass(std::chrono::seconds(1));
+  REQUIRE(bench.checkpoint(kTrial, bench.trial(kTrial).run, 30, "c30"));
+  fails(0);
+  fails(0);
+  for (int wait = 1; wait <= 1024; wait *= 2) {
+    fails(wait);
+    CHECK(bench.trial(kTrial).restarts == 0);
+  }
+  fails(2048);
+  CHECK(bench.trial(kTrial).restarts == 1);
+  fails(4096);
+  CHECK(bench.trial(kTrial).state == State::kError);
+  CHECK(bench.trial(kTrial).exit_reason == full.message);
+  CHECK(bench.experiment(id).state == State::kError);
+}
+
 TEST_CASE("losing the machine is no fault of the trial") {
   Bench bench;
   bench.connect("a1", 1);

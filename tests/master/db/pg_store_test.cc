@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/wait.h"
+#include "master/db/experiment_changes.h"
 #include "master/db/queries_gc.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
@@ -33,6 +34,28 @@ std::string numbers(int count) {
   return text;
 }
 
+/// Who fails because of a deadlock would be tried again, and nothing would show: from now on that takes half a minute.
+void take_long_over_deadlocks(const Database& database) {
+  db::Connection connection = database.connection();
+  REQUIRE(connection.script("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 30000',"
+                            " current_database()); END $$"));
+}
+
+core::InsertCheckpoint checkpoint(const char* uuid, std::int64_t trial) {
+  return core::InsertCheckpoint{CheckpointId(uuid), TrialId(trial), 1, TaskId("t"), AllocationId("a"), 5,
+                                R"({"model.bin":10})", "{}", WallTime{1}};
+}
+
+/// That so many sessions of the database wait for locks.
+bool wait_for_waiting(const Database& database, std::int64_t sessions) {
+  return wait_until(
+      [&] {
+        return database.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+                               " wait_event_type = 'Lock'") == sessions;
+      },
+      std::chrono::seconds(20));
+}
+
 }  // namespace
 
 TEST_CASE("a COMMIT whose answer is lost is neither forgotten nor repeated") {
@@ -41,12 +64,18 @@ TEST_CASE("a COMMIT whose answer is lost is neither forgotten nor repeated") {
   auto opened = db::PgStore::open({.connect = proxy.connect()});
   REQUIRE(opened);
   RunningStore running(std::move(*opened));
+  // Also in a session that has committed before.
   for (int i = 1; i <= 20; ++i) {
     proxy.cut(i % 2 == 0 ? Proxy::Cut::kAfterCommit : Proxy::Cut::kBeforeCommit);
     running.write({line(i)});
     CHECK(proxy.cuts() == i);
   }
-  CHECK(lines(database) == numbers(20));
+  for (int i = 21; i <= 40; ++i) {
+    if (i % 4 == 0) proxy.cut(i % 8 == 0 ? Proxy::Cut::kAfterCommit : Proxy::Cut::kBeforeCommit);
+    running.write({line(i)});
+    CHECK(proxy.cuts() == i / 4 + 15);
+  }
+  CHECK(lines(database) == numbers(40));
 }
 
 TEST_CASE("sessions killed while groups queue up lose and double nothing") {
@@ -90,6 +119,17 @@ TEST_CASE("a master that was away while another ran fails instead of writing") {
   store.append({line(2)});
   REQUIRE(running.wait_failed());
   CHECK(running.failure()->code == Code::kFailedPrecondition);
+  CHECK(lines(database) == numbers(1));
+}
+
+TEST_CASE("a master whose place another has taken writes nothing, though its session lives") {
+  const Database database;
+  RunningStore running(open_store(database));
+  running.write({line(1)});
+  db::Connection other = database.connection();
+  REQUIRE(other.query("UPDATE writer_position SET epoch = epoch + 1, sequence = 0"));
+  running.store().append({line(2)});
+  REQUIRE(running.wait_failed());
   CHECK(lines(database) == numbers(1));
 }
 
@@ -178,28 +218,11 @@ TEST_CASE("a row that one transaction writes several times is stored as it is in
 
 TEST_CASE("checkpoints of several experiments are written and removed at once without a deadlock") {
   const Database database;
-  {
-    // Who fails because of one would be tried again, and nothing would show: here that takes too long.
-    db::Connection connection = database.connection();
-    REQUIRE(connection.script("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 30000',"
-                              " current_database()); END $$"));
-  }
+  take_long_over_deadlocks(database);
   RunningStore running(open_store(database));
-  const auto checkpoint = [](const char* uuid, std::int64_t trial) {
-    return core::InsertCheckpoint{CheckpointId(uuid), TrialId(trial), 1, TaskId("t"), AllocationId("a"), 5,
-                                  R"({"model.bin":10})", "{}", WallTime{1}};
-  };
   running.write({core::PutExperiment{plain_experiment(1), true}, core::PutTrial{plain_trial(1, 1)},
                  core::PutExperiment{plain_experiment(2), true}, core::PutTrial{plain_trial(2, 2)}, checkpoint("a1", 1),
                  checkpoint("a2", 2)});
-  const auto waiting = [&](std::int64_t sessions) {
-    return wait_until(
-        [&] {
-          return database.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
-                                 " wait_event_type = 'Lock'") == sessions;
-        },
-        std::chrono::seconds(20));
-  };
   // Both come to experiment 1 while it is held, the remover first; the writer has been at experiment 2 by then, were it
   // not for the order.
   db::Connection gate = database.connection();
@@ -208,9 +231,9 @@ TEST_CASE("checkpoints of several experiments are written and removed at once wi
   db::Pool pool(database.connect());
   std::optional<Result<std::vector<CheckpointId>>> removed;
   std::thread remover([&] { removed = db::mark_for_removal(pool, {CheckpointId("a1"), CheckpointId("a2")}); });
-  CHECK(waiting(1));
+  CHECK(wait_for_waiting(database, 1));
   const db::Sequence written = running.store().append({checkpoint("b2", 2), checkpoint("b1", 1)});
-  CHECK(waiting(2));
+  CHECK(wait_for_waiting(database, 2));
   const MonoTime begun = mono_now();
   REQUIRE(gate.commit());
   CHECK(running.wait_durable(written));
@@ -220,6 +243,34 @@ TEST_CASE("checkpoints of several experiments are written and removed at once wi
   CHECK((*removed)->size() == 2);
   CHECK(database.value("SELECT string_agg(experiment_id || ':' || checkpoints || ':' || checkpoint_bytes, ' '"
                        " ORDER BY experiment_id) FROM experiment_summaries") == "1:1:10 2:1:10");
+}
+
+TEST_CASE("an experiment is deleted while its checkpoints are removed without a deadlock") {
+  const Database database;
+  take_long_over_deadlocks(database);
+  RunningStore running(open_store(database));
+  core::Experiment ended = plain_experiment(1);
+  ended.state = core::State::kCanceled;
+  // As they lie in the table, "b" comes first.
+  running.write({core::PutExperiment{ended, true}, core::PutTrial{plain_trial(1, 1)}, checkpoint("b", 1), checkpoint("a", 1)});
+  db::Connection gate = database.connection();
+  REQUIRE(gate.begin());
+  REQUIRE(gate.query("SELECT FROM checkpoints WHERE uuid = 'a' FOR UPDATE"));
+  db::Pool pool(database.connect());
+  std::optional<Status> removed, deleted;
+  std::thread remover([&] { removed = db::set_removed(pool, {CheckpointId("a"), CheckpointId("b")}); });
+  CHECK(wait_for_waiting(database, 1));
+  std::thread deleter([&] { deleted = db::delete_experiment(pool, ExperimentId(1)); });
+  CHECK(wait_for_waiting(database, 2));
+  const MonoTime begun = mono_now();
+  REQUIRE(gate.commit());
+  remover.join();
+  deleter.join();
+  CHECK(mono_now() - begun < std::chrono::seconds(25));
+  CHECK(*removed);
+  CHECK(*deleted);
+  CHECK(database.number("SELECT count(*) FROM checkpoints") == 0);
+  CHECK(database.number("SELECT count(*) FROM experiments") == 0);
 }
 
 TEST_CASE("a checkpoint's size is the sum of its files") {

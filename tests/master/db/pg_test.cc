@@ -74,33 +74,51 @@ TEST_CASE("failures are told apart") {
   CHECK_FALSE(db::is_retryable({Code::kUnknown, "", {}}));
 }
 
-TEST_CASE("a pipeline is one transaction's worth of statements, whole or not at all") {
+TEST_CASE("statements that go as one transaction happen whole or not at all") {
   const Database database(false);
   db::Connection connection = database.connection();
   REQUIRE(connection.script("CREATE TABLE t (x bigint PRIMARY KEY)"));
   const auto insert = [](std::int64_t x) {
     return db::Statement{"INSERT INTO t VALUES ($1)", db::Params(x)};
   };
+  const auto move = [](std::int64_t from) {
+    return db::Statement{"UPDATE t SET x = -x WHERE x = $1", db::Params(from), true};
+  };
   for (int round = 0; round < 3; ++round) {
-    REQUIRE(connection.begin());
-    const Status bad = connection.pipeline({insert(1), insert(2), insert(1), insert(3)});
+    const Status bad = connection.transact({insert(1), insert(2), insert(1), insert(3)});
     REQUIRE_FALSE(bad);
     CHECK(bad.error().code == Code::kAlreadyExists);
-    connection.rollback();
+    CHECK(database.number("SELECT count(*) FROM t") == 0);
+    const Status missing = connection.transact({insert(1), move(7), insert(2)});
+    REQUIRE_FALSE(missing);
+    CHECK(missing.error().code == Code::kInternal);
+    CHECK(missing.error().message == "database: no row to change for: UPDATE t SET x = -x WHERE x = $1");
     CHECK(database.number("SELECT count(*) FROM t") == 0);
   }
-  REQUIRE(connection.begin());
   std::vector<db::Statement> many;
   for (std::int64_t i = 0; i < 5000; ++i) many.push_back(insert(i));
-  REQUIRE(connection.pipeline(many));
-  REQUIRE(connection.commit());
+  many.push_back(move(7));
+  REQUIRE(connection.transact(many));
   CHECK(database.number("SELECT count(*) FROM t") == 5000);
+  CHECK(database.number("SELECT min(x) FROM t") == -7);
+  REQUIRE(connection.transact({}));
+}
 
-  REQUIRE(connection.begin());
-  const Status missing =
-      connection.pipeline({{"UPDATE t SET x = x WHERE x = $1", db::Params(std::int64_t{-1}), true}});
-  REQUIRE_FALSE(missing);
-  CHECK(missing.error().code == Code::kInternal);
+TEST_CASE("what is refused at COMMIT was not done, and a session that is cut off there does not know") {
+  const Database database(false);
+  db::Connection connection = database.connection();
+  REQUIRE(connection.script("CREATE TABLE t (x bigint PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)"));
+  const db::Statement insert{"INSERT INTO t VALUES (1)", db::Params()};
+  for (int round = 0; round < 2; ++round) {
+    const Status twice = connection.transact({insert, insert});
+    REQUIRE_FALSE(twice);
+    CHECK(twice.error().code == Code::kAlreadyExists);
+    CHECK(database.number("SELECT count(*) FROM t") == 0);
+  }
+  REQUIRE(connection.transact({insert}));
+  const Status cut = connection.transact({{"SELECT pg_terminate_backend(pg_backend_pid())", db::Params()}});
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().code == Code::kUnknown);
 }
 
 TEST_CASE("a pool lends the connection that was used last") {
@@ -155,11 +173,9 @@ TEST_CASE("a statement asked again has the answer of then, whatever else its tex
     REQUIRE(rows);
     CHECK((*rows)[0].next<std::int64_t>() == i);
   }
-  CHECK_FALSE(connection.pipeline({{"SELECT 1/0", db::Params()}}));
+  CHECK_FALSE(connection.transact({{"SELECT 1/0", db::Params()}}));
   CHECK(connection.run_prepared("SELECT 599", db::Params()));
-  REQUIRE(connection.begin());
-  CHECK(connection.pipeline({{"INSERT INTO t VALUES (2)", db::Params()}}));
-  REQUIRE(connection.commit());
+  CHECK(connection.transact({{"INSERT INTO t VALUES (2)", db::Params()}}));
 }
 
 TEST_CASE("rows that are copied come back to the bit; one that cannot be stored takes the others with it") {

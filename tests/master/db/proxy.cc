@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -33,6 +34,50 @@ std::string quoted_after(const std::string& text, const std::string& key) {
 
 bool forward(int to, std::string_view bytes) { return write_all(to, bytes).has_value(); }
 
+/// Finds COMMIT in what a client sends: as a query of its own, or as a prepared statement that is bound.
+class CommitFinder {
+ public:
+  /// Where in `bytes` the message begins that brings COMMIT, if it does; each byte of a connection is given once.
+  std::optional<std::size_t> commit_in(std::string_view bytes) {
+    const std::size_t before = held_.size();
+    held_ += bytes;
+    std::size_t at = 0;
+    std::optional<std::size_t> found;
+    // The first message of a connection has no type.
+    while (held_.size() >= at + (started_ ? 5 : 4)) {
+      const std::size_t head = started_ ? 1 : 0;
+      std::uint32_t length = 0;
+      for (std::size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<unsigned char>(held_[at + head + i]);
+      if (held_.size() < at + head + length) break;
+      if (started_ && commits(held_[at], std::string_view(held_).substr(at + 5, length - 4)) && !found)
+        found = at < before ? 0 : at - before;
+      started_ = true;
+      at += head + length;
+    }
+    held_.erase(0, at);
+    return found;
+  }
+
+ private:
+  bool commits(char type, std::string_view body) {
+    const std::string_view first = body.substr(0, body.find('\0'));
+    if (type == 'Q') return first == "COMMIT";
+    const std::string_view rest = body.substr(std::min(first.size() + 1, body.size()));
+    const std::string_view second = rest.substr(0, rest.find('\0'));
+    if (type == 'P' && second == "COMMIT") name_ = first;
+    return type == 'B' && name_ && second == *name_;
+  }
+  std::string held_;
+  bool started_ = false;
+  std::optional<std::string> name_;
+};
+
+/// The last message says that the server is ready for the next query.
+bool ends_answer(std::string_view bytes) {
+  constexpr std::string_view kReady("Z\0\0\0\5", 5);  // and the state of the transaction
+  return bytes.size() > kReady.size() && bytes.substr(bytes.size() - kReady.size() - 1, kReady.size()) == kReady;
+}
+
 }  // namespace
 
 struct Proxy::Impl {
@@ -43,25 +88,29 @@ struct Proxy::Impl {
   std::atomic<Cut> how{Cut::kNever};
   std::atomic<int> cuts{0};
   std::thread thread;
-  std::vector<std::pair<UniqueFd, UniqueFd>> pairs;  ///< client, server
+  struct Pair {
+    UniqueFd client, backend;
+    CommitFinder finder;
+  };
+  std::vector<Pair> pairs;
 
   explicit Impl(TemporaryDirectory d) : directory(std::move(d)) {}
 
   void run() {
     for (;;) {
       std::vector<pollfd> waiting = {{wake_read.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
-      for (const auto& [client, backend] : pairs) {
-        waiting.push_back({client.get(), POLLIN, 0});
-        waiting.push_back({backend.get(), POLLIN, 0});
+      for (const Pair& pair : pairs) {
+        waiting.push_back({pair.client.get(), POLLIN, 0});
+        waiting.push_back({pair.backend.get(), POLLIN, 0});
       }
       poll(waiting.data(), waiting.size(), -1);
       if (waiting[0].revents != 0) return;
-      std::vector<std::pair<UniqueFd, UniqueFd>> kept;
+      std::vector<Pair> kept;
       for (std::size_t i = 0; i < pairs.size(); ++i) {
         bool alive = true;
         if (waiting[2 + 2 * i].revents != 0) alive = from_client(pairs[i]);
         if (alive && waiting[3 + 2 * i].revents != 0)
-          alive = copy(pairs[i].second.get(), pairs[i].first.get());
+          alive = copy(pairs[i].backend.get(), pairs[i].client.get());
         if (alive) kept.push_back(std::move(pairs[i]));
       }
       pairs = std::move(kept);
@@ -73,7 +122,7 @@ struct Proxy::Impl {
     UniqueFd client(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (how == Cut::kEverything) return;
     UniqueFd backend = unix_socket(server, false);
-    if (client && backend) pairs.emplace_back(std::move(client), std::move(backend));
+    if (client && backend) pairs.push_back({std::move(client), std::move(backend), {}});
   }
 
   static bool copy(int from, int to) {
@@ -83,20 +132,21 @@ struct Proxy::Impl {
   }
 
   /// False when the connection is to be cut.
-  bool from_client(const std::pair<UniqueFd, UniqueFd>& pair) {
+  bool from_client(Pair& pair) {
     char buffer[65536];
-    const ssize_t count = recv(pair.first.get(), buffer, sizeof buffer, 0);
+    const ssize_t count = recv(pair.client.get(), buffer, sizeof buffer, 0);
     if (count <= 0 || how == Cut::kEverything) return false;
     const std::string_view bytes(buffer, static_cast<std::size_t>(count));
-    // A simple query of its own: 'Q', length, "COMMIT".
-    const bool commits = bytes.size() == 12 && bytes[0] == 'Q' && bytes.substr(5, 6) == "COMMIT";
-    const Cut now = commits ? how.exchange(Cut::kNever) : Cut::kNever;
-    if (now == Cut::kNever) return forward(pair.second.get(), bytes);
+    const auto commit = pair.finder.commit_in(bytes);
+    const Cut now = commit ? how.exchange(Cut::kNever) : Cut::kNever;
+    if (now == Cut::kNever) return forward(pair.backend.get(), bytes);
     ++cuts;
-    if (now == Cut::kAfterCommit) {
-      forward(pair.second.get(), bytes);
-      char answer[4096];
-      (void)!recv(pair.second.get(), answer, sizeof answer, 0);
+    forward(pair.backend.get(), now == Cut::kBeforeCommit ? bytes.substr(0, *commit) : bytes);
+    if (now == Cut::kBeforeCommit) return false;
+    char answer[65536];
+    for (ssize_t got = 1; got > 0;) {
+      got = recv(pair.backend.get(), answer, sizeof answer, 0);
+      if (got > 0 && ends_answer({answer, static_cast<std::size_t>(got)})) break;
     }
     return false;
   }
