@@ -36,6 +36,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"doctor", "det doctor --json"},
     {"experiment activate", "det experiment activate 3"},
     {"experiment archive", "det experiment archive 3"},
+    {"experiment brackets", "det experiment brackets 3"},
     {"experiment cancel", "det experiment cancel 3"},
     {"experiment config", "det experiment config 3 > again.yaml"},
     {"experiment continue", "det experiment continue 3 --config searcher.max_length.batches=2000 -f"},

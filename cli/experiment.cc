@@ -194,6 +194,7 @@ Command experiment_command() {
        {{"logs"}, "Print the log of the first trial.", declare_logs},
        {{"list-trials", "lt"}, "List the trials of an experiment.", declare_list_trials},
        {{"list-checkpoints", "lc"}, "List the checkpoints of an experiment.", declare_list_checkpoints},
+       {{"brackets"}, "Show the brackets and rungs of a search by halving.", declare_brackets},
        {{"config"}, "Print the configuration as YAML.", declare_config},
        {{"download"}, "Download the best checkpoints.", declare_download},
        {{"download-model-def"}, "Download the model directory as it was sent.", declare_download_model_def},

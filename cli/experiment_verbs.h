@@ -5,6 +5,7 @@
 
 namespace det::cli {
 
+Action declare_brackets(CLI::App& app);
 Action declare_create(CLI::App& app);
 Action declare_describe(CLI::App& app);
 Action declare_list(CLI::App& app);

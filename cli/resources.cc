@@ -1,4 +1,4 @@
-// Owns `det resources`: who held slots, and for how long.
+// Owns `det resources`: who held slots, and for how long, and how many there were to hold.
 #include <iostream>
 
 #include "base/text.h"
@@ -14,6 +14,11 @@ using Stub = v1::UsageService::Stub;
 struct RawFlags {
   std::string from, to;
   bool json = false;
+  void declare(CLI::App& app) {
+    app.add_option("START", from, "A date, or a time (RFC 3339).")->required();
+    app.add_option("END", to, "Likewise; not with it.")->required();
+    app.add_flag("--json", json, "Print as JSON.");
+  }
 };
 
 Status set_time(const std::string& text, const char* name, google::protobuf::Timestamp* target) {
@@ -25,17 +30,19 @@ Status set_time(const std::string& text, const char* name, google::protobuf::Tim
   return {};
 }
 
+Result<v1::ResourceAllocationRawResponse> between(Session& session, const RawFlags& flags) {
+  v1::ResourceAllocationRawRequest request;
+  TRY(set_time(flags.from, "START", request.mutable_timestamp_after()));
+  TRY(set_time(flags.to, "END", request.mutable_timestamp_before()));
+  TRY_ASSIGN(Client * client, session.client());
+  return client->call(&Stub::ResourceAllocationRaw, request);
+}
+
 Action declare_raw(CLI::App& app) {
   auto flags = std::make_shared<RawFlags>();
-  app.add_option("START", flags->from, "A date, or a time (RFC 3339).")->required();
-  app.add_option("END", flags->to, "Likewise; not with it.")->required();
-  app.add_flag("--json", flags->json, "Print as JSON.");
+  flags->declare(app);
   return [=](Session& session) -> Result<int> {
-    v1::ResourceAllocationRawRequest request;
-    TRY(set_time(flags->from, "START", request.mutable_timestamp_after()));
-    TRY(set_time(flags->to, "END", request.mutable_timestamp_before()));
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&Stub::ResourceAllocationRaw, request));
+    TRY_ASSIGN(const auto response, between(session, *flags));
     if (flags->json) {
       TRY_ASSIGN(const Json list, list_to_json(response.resource_entries()));
       print_json(list);
@@ -47,6 +54,28 @@ Action declare_raw(CLI::App& app) {
       table.rows.push_back({entry.experiment_id() == 0 ? "" : std::to_string(entry.experiment_id()), entry.kind(),
                             entry.username(), join({entry.labels().begin(), entry.labels().end()}, ","),
                             entry.resource_pool(), std::to_string(entry.slots()),
+                            time_text(entry.start_time(), true),
+                            entry.has_end_time() ? time_text(entry.end_time(), true) : "",
+                            number_text(entry.seconds())});
+    }
+    std::cout << to_csv(table);
+    return 0;
+  };
+}
+
+Action declare_capacity(CLI::App& app) {
+  auto flags = std::make_shared<RawFlags>();
+  flags->declare(app);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(const auto response, between(session, *flags));
+    if (flags->json) {
+      TRY_ASSIGN(const Json list, list_to_json(response.capacity()));
+      print_json(list);
+      return 0;
+    }
+    Table table{{"agent_id", "resource_pool", "slots", "start_time", "end_time", "seconds"}, {}};
+    for (const v1::CapacityEntry& entry : response.capacity()) {
+      table.rows.push_back({entry.agent_id(), entry.resource_pool(), std::to_string(entry.slots()),
                             time_text(entry.start_time(), true),
                             entry.has_end_time() ? time_text(entry.end_time(), true) : "",
                             number_text(entry.seconds())});
@@ -106,6 +135,7 @@ Command resources_command() {
           "Say who held slots, and for how long.",
           {},
           {{{"raw"}, "Every allocation, as CSV.", declare_raw},
+           {{"capacity"}, "The slots that agents brought, and for how long, as CSV.", declare_capacity},
            {{"aggregated", "agg"}, "Slot-seconds by user, label, pool and experiment, as CSV.", declare_aggregated}}};
 }
 

@@ -4,87 +4,14 @@
 #include <array>
 #include <map>
 
-#include "base/log.h"
-#include "master/db/metric_chunk.h"
+#include "master/db/metric_group.h"
 
 namespace det::db {
 namespace {
 
-constexpr std::int64_t kPage = 50'000;
 constexpr std::size_t kShards = 8;
-
-/// What the database says about one group of one trial now.
-struct Fresh {
-  TrialId trial;
-  RunNumber run = 0;
-  std::string group;
-  std::int64_t newest = 0;
-  std::int64_t validations = 0;  ///< rows; 0 for other groups
-  std::int64_t chunks = 0;
-  std::uint64_t late = 0;
-};
-
-/// One group of one trial in memory: every point, or of what is packed the extremes only.
-struct Group {
-  RunNumber run = 0;
-  std::uint64_t late = 0;
-  std::int64_t newest = INT64_MIN, rows = 0;
-  std::size_t points = 0;
-  std::uint64_t used = 0;
-  Columns columns;
-};
-
-Status unpack_chunks(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
-  const char* const sql = coarse ? "SELECT last_steps, extremes FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
-                                   " ORDER BY first_steps"
-                                 : "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
-                                   " ORDER BY first_steps";
-  TRY_ASSIGN(const Rows rows, pool.query(sql, fresh.trial, fresh.group));
-  for (int i = 0; i < rows.size(); ++i) {
-    std::string bytes;
-    rows[i].into(group.newest, bytes);
-    TRY(coarse ? unpack_extremes(bytes, group.columns) : unpack_points(bytes, group.columns));
-    group.rows += kChunkRows;
-  }
-  for (const auto& [name, column] : group.columns) group.points += column.size();
-  return {};
-}
-
-/// What is packed, into an empty group. What cannot be read goes, and leaves the group empty: the rows say the same, and
-/// are packed again.
-Status unpack(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
-  const Group empty = group;
-  const Status status = unpack_chunks(pool, fresh, coarse, group);
-  if (status || status.error().code != Code::kDataLoss) return status;
-  group = empty;
-  log::warn("packed metrics cannot be read: their rows are read instead",
-            {{"trial", fresh.trial}, {"group", fresh.group}, {"reason", status.error().message}});
-  return pool.in_transaction([&](Connection& connection) { return forget_chunks(connection, fresh.trial, fresh.group); });
-}
-
-Status extend(Pool& pool, const Fresh& fresh, bool coarse, Group& group) {
-  if (group.rows == 0 && fresh.chunks > 0) TRY(unpack(pool, fresh, coarse, group));
-  SeriesPoint point;
-  std::string text;
-  for (std::int64_t got = kPage; got == kPage;) {
-    TRY_ASSIGN(const Rows rows,
-               pool.query("SELECT steps_completed, reported, metrics FROM metrics WHERE trial_id = $1 AND grp = $2"
-                          " AND NOT archived AND steps_completed > $3 ORDER BY steps_completed LIMIT $4",
-                          fresh.trial, fresh.group, group.newest, kPage));
-    got = rows.size();
-    for (int i = 0; i < rows.size(); ++i) {
-      rows[i].into(point.steps_completed, point.reported, text);
-      each_number(text, [&](const std::string& name, double value) {
-        point.value = value;
-        group.columns[name].append(point);
-        ++group.points;
-      });
-      group.newest = point.steps_completed;
-      ++group.rows;
-    }
-  }
-  return {};
-}
+/// A series of no more chunks is read whole at the first closer look: the next ones find it.
+constexpr std::int64_t kFewChunks = 8;
 
 }  // namespace
 
@@ -92,11 +19,11 @@ struct MetricCache::Impl {
   struct Key {
     TrialId trial;
     std::string group;
-    bool coarse = false;
+    Detail detail = Detail::kWhole;
     auto operator<=>(const Key&) const = default;
   };
   struct Shard {
-    std::map<Key, Group> groups;
+    std::map<Key, MetricGroup> groups;
     std::size_t points = 0;
     std::uint64_t clock = 0;
   };
@@ -107,7 +34,7 @@ struct MetricCache::Impl {
   }
 
   /// What there is of these trials now, by trial and group.
-  Result<std::vector<Fresh>> look(const std::vector<TrialId>& trials) {
+  Result<std::vector<GroupNow>> find(const std::vector<TrialId>& trials) {
     std::vector<std::int64_t> ids;
     std::map<TrialId, std::uint64_t> late;  // asked before the rows: a row that comes between is found next time
     for (TrialId trial : trials) ids.push_back(trial.value), late[trial] = bulk.late_rows(trial);
@@ -126,28 +53,30 @@ struct MetricCache::Impl {
             " AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) AS newest FROM hop WHERE grp IS NOT NULL) g"
             " WHERE t.id = ANY ($1) ORDER BY t.id, g.grp",
             ids));
-    std::vector<Fresh> out;
+    std::vector<GroupNow> out;
     for (int i = 0; i < rows.size(); ++i) {
-      Fresh& fresh = out.emplace_back();
-      rows[i].into(fresh.trial, fresh.run, fresh.group, fresh.newest, fresh.validations, fresh.chunks);
-      fresh.late = late[fresh.trial];
+      GroupNow& now = out.emplace_back();
+      rows[i].into(now.trial, now.run, now.group, now.newest, now.validations, now.chunks);
+      now.late = late[now.trial];
     }
     return out;
   }
 
   /// The group as it is now; valid until the next call for this shard.
-  Result<const Group*> get(Shard& shard, const Fresh& fresh, bool coarse) {
-    Group& group = shard.groups[{fresh.trial, fresh.group, coarse}];
+  Result<const MetricGroup*> get(Shard& shard, const GroupNow& now, Detail detail, const Look& look) {
+    MetricGroup& group = shard.groups[{now.trial, now.group, detail}];
     const std::size_t before = group.points;
+    const MetricGroup empty{.run = now.run, .late = now.late, .look = look};
     Status status;
-    if (group.run != fresh.run || group.late != fresh.late) group = {.run = fresh.run, .late = fresh.late};
-    if (group.newest != fresh.newest) status = extend(pool, fresh, coarse, group);
-    if (status && group.rows < fresh.validations) {
-      group = {.run = fresh.run, .late = fresh.late};
-      status = extend(pool, fresh, coarse, group);
+    if (group.run != now.run || group.late != now.late || (detail == Detail::kStretch && !group.covers(look)))
+      group = empty;
+    if (group.newest != now.newest && group.grows()) status = extend(pool, now, detail, group);
+    if (status && group.rows < now.validations) {
+      group = empty;
+      status = extend(pool, now, detail, group);
     }
     // Rows from before they were packed, or that came by another way.
-    if (group.rows >= (fresh.chunks + 2) * kChunkRows && fresh.group != "validation") bulk.pack(fresh.trial, fresh.group);
+    if (group.rows >= (now.chunks + 2) * kChunkRows && now.group != "validation") bulk.pack(now.trial, now.group);
     group.used = ++shard.clock;
     shard.points += group.points - before;
     if (!status) return tl::unexpected(status.error());
@@ -161,19 +90,25 @@ struct MetricCache::Impl {
     return &group;
   }
 
-  /// `work` sees each group, in order of trial and group. Extremes are enough for all that has `fewest_chunks` chunks and
-  /// more, and no steps beyond those of `request`.
-  Status visit(const SeriesRequest& request, std::int64_t fewest_chunks,
-               const std::function<void(const Fresh&, const Group&)>& work) {
-    TRY_ASSIGN(const auto found, look(request.trials));
-    for (const Fresh& fresh : found) {
-      auto& place = shards[static_cast<std::size_t>(fresh.trial.value) % kShards];
+  /// How little is enough for the look. What is in memory whole is that already.
+  static Detail detail_of(const Shard& shard, const GroupNow& now, const Look& look) {
+    const auto whole = shard.groups.find({now.trial, now.group, Detail::kWhole});
+    if (whole != shard.groups.end() && whole->second.run == now.run && whole->second.late == now.late)
+      return Detail::kWhole;
+    if (look.first <= 0 && look.last >= now.newest)
+      return now.chunks >= look.fewest_chunks ? Detail::kExtremes : Detail::kWhole;
+    return now.chunks > kFewChunks ? Detail::kStretch : Detail::kWhole;
+  }
+
+  /// `work` sees each group, in order of trial and group.
+  Status visit(const std::vector<TrialId>& trials, const Look& look,
+               const std::function<void(const GroupNow&, const MetricGroup&)>& work) {
+    TRY_ASSIGN(const auto found, find(trials));
+    for (const GroupNow& now : found) {
+      auto& place = shards[static_cast<std::size_t>(now.trial.value) % kShards];
       std::optional<std::unique_ptr<Shard>> shard = place.pop();
-      const bool whole = request.first_steps <= 0 && request.last_steps >= fresh.newest;
-      const bool coarse =
-          whole && fresh.chunks >= fewest_chunks && !(*shard)->groups.contains({fresh.trial, fresh.group, false});
-      const auto group = get(**shard, fresh, coarse);
-      if (group) work(fresh, **group);
+      const auto group = get(**shard, now, detail_of(**shard, now, look), look);
+      if (group) work(now, **group);
       place.try_push(std::move(*shard));
       if (!group) return tl::unexpected(group.error());
     }
@@ -198,13 +133,15 @@ Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {
   const auto most = static_cast<std::size_t>(std::clamp(request.max_datapoints, 2, 100'000));
   std::map<TrialId, std::vector<Series>> by_trial;
   constexpr std::size_t kBlocks = kChunkRows / kExtremesOf, kBlocksOfBucket = 4;
-  const auto fewest_chunks = static_cast<std::int64_t>(most / 2 * kBlocksOfBucket / kBlocks + 1);
-  TRY(impl_->visit(request, fewest_chunks, [&](const Fresh& fresh, const Group& group) {
+  const Look look{.first = request.first_steps,
+                  .last = request.last_steps,
+                  .fewest_chunks = static_cast<std::int64_t>(most / 2 * kBlocksOfBucket / kBlocks + 1)};
+  TRY(impl_->visit(request.trials, look, [&](const GroupNow& now, const MetricGroup& group) {
     for (const auto& [name, column] : group.columns) {
-      if (request.wanted && !request.wanted(fresh.group, name)) continue;
+      if (request.wanted && !request.wanted(now.group, name)) continue;
       auto points = column.reduced(request.first_steps, request.last_steps, most);
       if (!points.empty())
-        by_trial[fresh.trial].push_back({fresh.trial, fresh.group, name, std::move(points)});
+        by_trial[now.trial].push_back({now.trial, now.group, name, std::move(points)});
     }
   }));
   std::vector<Series> out;
@@ -216,10 +153,10 @@ Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {
 
 Result<std::vector<MetricSummary>> MetricCache::summaries(TrialId trial) {
   std::vector<MetricSummary> out;
-  TRY(impl_->visit({.trials = {trial}}, 1, [&](const Fresh& fresh, const Group& group) {
+  TRY(impl_->visit({trial}, Look{}, [&](const GroupNow& now, const MetricGroup& group) {
     for (const auto& [name, column] : group.columns) {
       MetricSummary& summary = out.emplace_back(column.summary());
-      summary.group = fresh.group;
+      summary.group = now.group;
       summary.name = name;
     }
   }));

@@ -51,7 +51,7 @@ class MetricCache {
   /// series without a point in the range is left out. One with more than max_datapoints is cut into max_datapoints / 2
   /// equal buckets of steps, each giving the points of its smallest and its largest value: no peak is lost. Where only
   /// extremes of blocks of 64 points have been read, and that is with four blocks a bucket and more, a bucket ends where
-  /// a block does.
+  /// a block does; blocks at the ends of the range are read point by point.
   /// NaN is no value when reducing.
   Result<std::vector<Series>> series(const SeriesRequest& request);
   /// By group, then name.

@@ -32,6 +32,7 @@ void MetricColumn::append(const SeriesPoint& point) {
 }
 
 void MetricColumn::append_extremes(const std::vector<SeriesPoint>& points, const MetricSummary& summary, bool has_finite) {
+  if (pairs_begin_ == pairs_end_) pairs_begin_ = points_.size();
   for (const SeriesPoint& point : points) keep(point);
   pairs_end_ = points_.size();
   summary_.last = summary.last;
@@ -120,7 +121,7 @@ std::vector<SeriesPoint> MetricColumn::reduced(std::int64_t first, std::int64_t 
   for (std::size_t bucket = 1; bucket <= buckets && from < end; ++bucket) {
     const double edge = std::ceil(span * static_cast<double>(bucket) / static_cast<double>(buckets));
     std::size_t to = bucket == buckets ? end : position(low + static_cast<std::int64_t>(edge));
-    if (to < pairs_end_) to += to % 2;
+    if (to > pairs_begin_ && to < pairs_end_) to += (to - pairs_begin_) % 2;
     const Extremes found = between(from, to);
     from = to;
     if (found.low == Extremes::kNone) continue;

@@ -9,7 +9,8 @@ class MetricColumn {
  public:
   /// Steps must rise from call to call.
   void append(const SeriesPoint& point);
-  /// What extremes() gave of a column whose steps are beyond these, with that column's summary.
+  /// What extremes() gave of a column whose steps are beyond these, with that column's summary. Extremes follow each other
+  /// directly; points may come before and after them.
   void append_extremes(const std::vector<SeriesPoint>& points, const MetricSummary& summary, bool has_finite);
   std::size_t size() const { return points_.size(); }
   const MetricSummary& summary() const { return summary_; }
@@ -36,7 +37,7 @@ class MetricColumn {
   std::vector<Extremes> blocks_;  ///< of full blocks only
   MetricSummary summary_;   ///< without group and name
   bool has_finite_ = false;
-  std::size_t pairs_end_ = 0;  ///< points before it came as extremes
+  std::size_t pairs_begin_ = 0, pairs_end_ = 0;  ///< points between came as extremes
 };
 
 }  // namespace det::db

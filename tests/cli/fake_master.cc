@@ -189,6 +189,17 @@ struct Diagnoses : v1::DiagnosisService::Service {
   World& world;
 };
 
+struct Brackets : v1::BracketService::Service {
+  explicit Brackets(World& w) : world(w) {}
+  Status GetExperimentBrackets(ServerContext* context, const v1::GetExperimentBracketsRequest*,
+                               v1::GetExperimentBracketsResponse* response) override {
+    NEEDS_TOKEN(context);
+    *response = world.brackets;
+    return Status::OK;
+  }
+  World& world;
+};
+
 struct Templates : v1::TemplateService::Service {
   explicit Templates(World& w) : world(w) {}
   Status GetTemplates(ServerContext* context, const v1::GetTemplatesRequest*,
@@ -342,7 +353,8 @@ struct FakeMaster::Services {
         templates(world),
         policies(world),
         contexts(world),
-        diagnoses(world) {}
+        diagnoses(world),
+        brackets(world) {}
   Auth auth;
   Cluster cluster;
   Experiments experiments;
@@ -353,6 +365,7 @@ struct FakeMaster::Services {
   Policies policies;
   Contexts contexts;
   Diagnoses diagnoses;
+  Brackets brackets;
 };
 
 FakeMaster::FakeMaster()
@@ -362,7 +375,7 @@ FakeMaster::FakeMaster()
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
            &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies, &services_->contexts,
-           &services_->diagnoses})
+           &services_->diagnoses, &services_->brackets})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);

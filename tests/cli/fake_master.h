@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "det/v1/auth.grpc.pb.h"
+#include "det/v1/bracket.grpc.pb.h"
 #include "det/v1/checkpoint.grpc.pb.h"
 #include "det/v1/cluster.grpc.pb.h"
 #include "det/v1/context.grpc.pb.h"
@@ -49,6 +50,7 @@ struct World {
   std::vector<v1::CreateFromContextRequest> by_digest;
   std::map<int, std::string> model_defs;  ///< experiment → tar.gz; else "hello"
   v1::GetDiagnosisResponse diagnosis;
+  v1::GetExperimentBracketsResponse brackets;
   std::vector<v1::MetricSeries> series;
 };
 

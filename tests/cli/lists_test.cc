@@ -247,4 +247,32 @@ TEST_CASE("agents and slots") {
   CHECK(lines[3].starts_with("a1,default,10,"));
 }
 
+TEST_CASE("the rungs of a search are a row each; a search without any says why") {
+  FakeMaster master;
+  const auto none = master.det({"experiment", "brackets", "1"});
+  CHECK(none.status.code == 0);
+  CHECK(none.out == "The search of experiment 1 stops no trial early: it has no brackets.\n");
+  CHECK(json_of(master.det({"experiment", "brackets", "1", "--json"}))["brackets"].empty());
+
+  master.world.brackets.set_time_metric("epochs");
+  const auto add = [&](int most, std::vector<std::pair<int, int>> rungs, std::vector<int> trials) {
+    v1::Bracket* bracket = master.world.brackets.add_brackets();
+    bracket->set_max_trials(most);
+    for (const auto& [length, reached] : rungs) {
+      v1::Rung* rung = bracket->add_rungs();
+      rung->set_length(length);
+      rung->set_trials(reached);
+    }
+    for (int trial : trials) bracket->add_trial_ids(trial);
+  };
+  add(4, {{40, 3}, {80, 1}}, {1, 2, 4});
+  add(2, {{80, 0}}, {3});
+  CHECK(master.det({"e", "brackets", "1", "--csv"}).out ==
+        "Bracket,Trials Created,Rung,Length (epochs),Trials Reached\r\n"
+        "1,3/4,1,40,3\r\n1,3/4,2,80,1\r\n2,1/2,1,80,0\r\n");
+  const Json json = json_of(master.det({"e", "brackets", "1", "--json"}));
+  REQUIRE(json["brackets"].size() == 2);
+  CHECK(json["brackets"][0]["trialIds"] == Json::array({1, 2, 4}));
+}
+
 }  // namespace det::cli::test

@@ -30,6 +30,11 @@ class Usage(unittest.TestCase):
                     row["aggregation_type"], row["aggregation_key"]) == (kind, key)), total, delta=0.01)
             self.assertEqual(len(cluster.det("resources", "raw", first, last).splitlines()), 2)
             cluster.det("resources", "aggregated", "2026-13-01", last, expect=2)
+            there = list(csv.DictReader(io.StringIO(cluster.det("resources", "capacity", first, last))))
+            self.assertEqual([(one["resource_pool"], one["slots"], one["end_time"]) for one in there], [("default", "2", "")])
+            held = json.loads(cluster.det("resources", "capacity", first, last, "--json"))
+            self.assertGreater(held[0]["seconds"], raw[0]["seconds"])
+            cluster.det("resources", "capacity", "yesterday", last, expect=2)
 
 
 if __name__ == "__main__":

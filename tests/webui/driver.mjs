@@ -28,6 +28,9 @@ export const cluster = new Cluster(build);
 let browser;
 export let page;
 export const requests = [];
+// What was asked to be changed, as { method, path }; and the addresses that audit() has looked at.
+export const changed = [];
+export const audited = [];
 export const complaints = [];
 
 // One sentence of what the page does. The sentences build on each other, so the first that fails ends the
@@ -72,6 +75,13 @@ export async function signIn(password) {
   await page.keyboard.press('Enter');
 }
 
+// Keeps what the pages of a browser's context ask for.
+export function watch(context) {
+  context.on('request', (request) => {
+    if (request.method() !== 'GET') changed.push({ method: request.method(), path: new URL(request.url()).pathname });
+  });
+}
+
 async function openBrowser() {
   browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
@@ -86,6 +96,7 @@ async function openBrowser() {
     ],
   });
   page = await (await browser.newContext({ viewport: { width: 1300, height: 900 } })).newPage();
+  watch(page.context());
   page.on('request', (request) => requests.push(request));
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
@@ -183,6 +194,7 @@ export async function audit(name, on = page) {
     assert.deepEqual(await faint(on), [], `${name} in ${colorScheme}`);
   }
   await on.emulateMedia({ colorScheme: null });
+  audited.push(new URL(on.url()));
   await shot(name, on);
 }
 

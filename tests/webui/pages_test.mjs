@@ -10,10 +10,11 @@ import { filling } from './pages/filling.mjs';
 import { registry } from './pages/registry.mjs';
 import { trial } from './pages/trial.mjs';
 import { joining } from './pages/joining.mjs';
-import { phone } from './pages/phone.mjs';
+import { steering } from './pages/steering.mjs';
 import { searching } from './pages/searching.mjs';
 import { queueing } from './pages/queueing.mjs';
 import { usage } from './pages/usage.mjs';
+import { views } from './pages/views.mjs';
 import assert from 'node:assert/strict';
 
 cluster.slots = 3;
@@ -27,4 +28,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...phone, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...steering, ...views, ...leaving]);

@@ -1,6 +1,7 @@
 // Owns putting made-up rows into the database of a test's master: copies of its first experiment and trial, series of a
-// million points, logs of a million lines.
+// million points, logs of a million lines, checkpoints.
 import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { cluster } from './driver.mjs';
 
@@ -82,3 +83,15 @@ export const curves = (experiment, trials, points) =>
    SELECT ${experiment} + n, 1, 'training', s, now() - interval '1 day' + s * interval '100 milliseconds',
      json_build_object('loss', 2.0 / (1 + s / 500.0) + n / 100.0 + sin(s * (n + 1)) / 50)
    FROM generate_series(0, ${trials - 1}) n, generate_series(1, ${points}) s;`;
+
+// A checkpoint of the first trial at 10 batches, with its one file in the storage; metadata as it is told.
+export function saved(uuid, metadata) {
+  const place = path.join(cluster.directory, 'checkpoints', uuid);
+  mkdirSync(place);
+  writeFileSync(path.join(place, 'weights.pt'), 'weights');
+  const text = JSON.stringify(metadata).replace(/'/g, "''");
+  sql(`INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources, metadata,
+         size, reported)
+       SELECT '${uuid}', 1, 1, t.task_id, a.id, 10, '{"weights.pt": 7, "<img src=x>": 0}', '${text}', 7, now()
+       FROM allocations a JOIN trials t ON t.id = a.trial_id WHERE t.id = 1 ORDER BY a.run LIMIT 1`);
+}

@@ -1,7 +1,7 @@
 // Owns the columns of the table of experiments: what each shows, how wide, by which name the master sorts it.
 import type { ComponentChildren } from 'preact';
 import { Progress, StateBadge } from './components/notes';
-import { bytes, dateTime, metric, span } from './format';
+import { bytes, dateTime, metric, progressOf, span } from './format';
 import { paths } from './address';
 import type { FoundExperiment, JsonValue } from './wire';
 
@@ -14,7 +14,7 @@ export interface Column {
 }
 
 const kFixed: Column[] = [
-  { key: 'id', title: 'ID', width: 85, number: true, cell: ({ experiment }) => experiment.id },
+  { key: 'id', title: 'ID', width: 75, number: true, cell: ({ experiment }) => experiment.id },
   {
     key: 'name',
     title: 'Name',
@@ -46,16 +46,13 @@ const kFixed: Column[] = [
   {
     key: 'progress',
     title: 'Progress',
-    width: 150,
-    cell: ({ experiment }) =>
-      experiment.progress != null && (
-        <Progress value={experiment.progress} label={`Progress of experiment ${experiment.id}`} />
-      ),
+    width: 160,
+    cell: ({ experiment }) => <Progress value={progressOf(experiment)} label={`Progress of experiment ${experiment.id}`} />,
   },
   {
     key: 'startTime',
     title: 'Started',
-    width: 175,
+    width: 185,
     cell: ({ experiment }) => dateTime(experiment.startTime),
   },
   { key: 'endTime', title: 'Ended', width: 185, cell: ({ experiment }) => dateTime(experiment.endTime) },

@@ -39,6 +39,10 @@ export const isActive = (state: string): boolean => kActive.includes(state);
 export const isEnded = (state: string): boolean => kEnded.includes(state);
 export const isStopping = (state: string): boolean => state.startsWith('STATE_STOPPING_');
 
+// How far it came; none of what ended before its time: a search counts what it gave up as done.
+export const progressOf = (one: { state: string; progress?: number | null }): number | undefined =>
+  isEnded(one.state) && one.state !== 'STATE_COMPLETED' ? undefined : (one.progress ?? undefined);
+
 // "5s", "3m 07s", "2h 05m", "4d 03h". Negative counts as nothing.
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.floor(seconds));
@@ -86,6 +90,9 @@ export function metric(value: number | string | null | undefined): string {
   if (Number.isInteger(value)) return String(value);
   return String(Number(value.toPrecision(5)));
 }
+
+// "1 trial", "3 trials"; of a noun that only takes an s.
+export const counted = (count: number, noun: string): string => `${count.toLocaleString()} ${noun}${count === 1 ? '' : 's'}`;
 
 export const percent = (fraction: number): string =>
   `${Math.floor(Math.min(1, Math.max(0, fraction)) * 1000) / 10}%`;

@@ -296,6 +296,58 @@ TEST_CASE("a chart whose packed series cannot be read is drawn from the rows, wh
                               " 1000") == 2);
 }
 
+TEST_CASE("a closer look reads the chunks that it touches: a long middle by extremes, its ends and what is not packed whole") {
+  World world;
+  constexpr std::int64_t kChunks = 12, kRows = kChunks * db::kChunkRows + 100;
+  constexpr std::int64_t kChunk = 2 * db::kChunkRows;  // in steps, of which every second has a row
+  REQUIRE(world.database.connection().query(
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', 2 * s, now(),"
+      " json_build_object('loss', s * 7919 % 10007) FROM generate_series(1, $1::bigint) s", kRows));
+  db::Connection connection = world.database.connection();
+  REQUIRE(db::pack_group(connection, TrialId(1), "training"));
+  REQUIRE(world.database.number("SELECT count(*) FROM metric_chunks") == kChunks);
+  // Of the middle only extremes are left, of the fifth chunk only points: whoever reads what is damaged drops all.
+  REQUIRE(connection.query("UPDATE metric_chunks SET extremes = 'x' WHERE first_steps = 4 * $1::bigint + 2", kChunk));
+  REQUIRE(connection.query("UPDATE metric_chunks SET points = 'x' WHERE first_steps > 6 * $1::bigint AND last_steps <= 11"
+                           " * $1::bigint", kChunk));
+  const auto value = [](std::int64_t steps) { return static_cast<double>(steps / 2 * 7919 % 10'007); };
+  db::MetricCache cache(world.pool, world.bulk);
+  const auto look = [&](std::int64_t first, std::int64_t last, int most = 100) {
+    const auto series =
+        cache.series({.trials = {TrialId(1)}, .first_steps = first, .last_steps = last, .max_datapoints = most});
+    if (!series) FAIL(series.error().message);
+    REQUIRE(series->size() == 1);
+    return series->front().points;
+  };
+  struct Case {
+    std::int64_t first, last;
+    int most;
+  };
+  for (const Case& of : {Case{4 * kChunk + 10, 5 * kChunk - 10, 100}, Case{4 * kChunk + 10, 4 * kChunk + 100, 100},
+                         Case{5 * kChunk + 34, 11 * kChunk + 66, 100}, Case{5 * kChunk + 34, INT64_MAX, 100},
+                         Case{12 * kChunk + 2, 2 * kRows, 1'000}}) {
+    INFO(of.first << " to " << of.last);
+    double low = 1e9, high = -1, found_low = 1e9, found_high = -1;
+    std::size_t all = 0;
+    for (std::int64_t steps = of.first; steps <= std::min(of.last, 2 * kRows); steps += 2, ++all)
+      low = std::min(low, value(steps)), high = std::max(high, value(steps));
+    const auto points = look(of.first, of.last, of.most);
+    CHECK(points.size() == std::min(static_cast<std::size_t>(of.most), all));
+    for (const db::SeriesPoint& point : points) {
+      REQUIRE((point.value == value(point.steps_completed) && point.steps_completed >= of.first && point.steps_completed <= of.last));
+      found_low = std::min(found_low, point.value), found_high = std::max(found_high, point.value);
+    }
+    CHECK((found_low == low && found_high == high));
+  }
+  CHECK(world.database.number("SELECT count(*) FROM metric_chunks") == kChunks);
+  // What comes at the end is part of a look that is open, and what comes late of one that is not.
+  world.train(2 * kRows + 1, R"({"loss":-1})");
+  CHECK(look(5 * kChunk + 34, INT64_MAX).back().value == -1);
+  CHECK(look(4 * kChunk + 10, 4 * kChunk + 12).size() == 2);
+  world.train(4 * kChunk + 11, R"({"loss":-2})");
+  CHECK(look(4 * kChunk + 10, 4 * kChunk + 12).size() == 3);
+}
+
 TEST_CASE("a chunk is not stored behind one that has gone since its rows were read") {
   World world;
   db::Connection connection = world.database.connection();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { Cluster } from '../cluster.mjs';
-import { audit, build, page } from '../driver.mjs';
+import { audit, build, page, watch } from '../driver.mjs';
 
 export const joining = [
   [
@@ -15,6 +15,7 @@ export const joining = [
       const context = await page.context().browser().newContext({ ignoreHTTPSErrors: true });
       try {
         await safe.startMaster();
+        watch(context);
         const other = await context.newPage();
         await other.goto(`${safe.url}/det/login?next=/det/cluster`);
         await other.getByLabel('User name').fill('admin');

@@ -56,18 +56,4 @@ export const registry = [
       assert.equal(await page.$('main img'), null);
     },
   ],
-  [
-    'a phone shows these pages without scrolling to the side',
-    async () => {
-      await page.setViewportSize({ width: 390, height: 800 });
-      const places = ['workspaces', 'workspaces/1', 'projects/1', 'users', 'models', 'tasks', 'cluster?tab=queue', 'settings'];
-      for (const place of [...places, 'experiments/1?tab=notes', 'experiments/1/fork', 'compare?experiments=1,3']) {
-        await open(place);
-        await page.waitForSelector('h1');
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-        assert.ok(wide <= 390, `${place} is ${wide} wide`);
-      }
-      await page.setViewportSize({ width: 1300, height: 900 });
-    },
-  ],
 ];

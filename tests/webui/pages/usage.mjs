@@ -70,12 +70,18 @@ export const usage = [
     },
   ],
   [
-    "the master's log is shown, or why it is not",
+    "the master's log is shown from its end, or why it is not",
     async () => {
       const offered = (await page.request.get(`${cluster.url}/api/v1/master/logs?limit=1`)).status();
       await open('cluster?tab=log');
       if (offered === 501) await untilText('The log is not offered:');
-      else await page.waitForSelector('[role="log"] .log-line');
+      else {
+        await page.waitForSelector('[role="log"] .log-line');
+        await until(() => {
+          const log = document.querySelector('[role="log"]');
+          return log.scrollTop > 0 && log.scrollTop + log.clientHeight >= log.scrollHeight - 30;
+        });
+      }
       await audit('master-log');
     },
   ],

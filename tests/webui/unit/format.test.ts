@@ -5,11 +5,13 @@ import { safeNext } from '../../../webui-static/src/address';
 import { address, errorMessage } from '../../../webui-static/src/api';
 import {
   bytes,
+  counted,
   duration,
   isActive,
   isEnded,
   metric,
   percent,
+  progressOf,
   sorted,
   span,
   stateName,
@@ -19,6 +21,16 @@ test('states read as words', () => {
   assert.equal(stateName('STATE_STOPPING_CANCELED'), 'Stopping canceled');
   assert.ok(isActive('STATE_QUEUED') && !isActive('STATE_PAUSED'));
   assert.ok(isEnded('STATE_ERROR') && !isEnded('STATE_STOPPING_ERROR'));
+});
+
+test('what ended before its time has no progress', () => {
+  const all = ['STATE_RUNNING', 'STATE_PAUSED', 'STATE_COMPLETED', 'STATE_CANCELED', 'STATE_ERROR'];
+  assert.deepEqual(all.map((state) => progressOf({ state, progress: 0.5 })), [0.5, 0.5, 0.5, undefined, undefined]);
+  assert.equal(progressOf({ state: 'STATE_RUNNING', progress: null }), undefined);
+});
+
+test('one thing has no s', () => {
+  assert.deepEqual([0, 1, 1200].map((count) => counted(count, 'file')), ['0 files', '1 file', '1,200 files']);
 });
 
 test('durations keep two units', () => {

@@ -49,8 +49,8 @@ function Form({ one, done }: { one: Template | undefined; done: (name: string) =
         submit={() => void save()}
       />
       {(error?.problems.length ?? 0) === 0 && <ErrorNote error={error} />}
-      <button type="button" class="primary" disabled={busy} onClick={() => void save()}>
-        Save template
+      <button type="button" class="primary" disabled={busy || text.value === one?.text} onClick={() => void save()}>
+        {text.value === one?.text ? 'Saved' : 'Save template'}
       </button>
     </section>
   );

@@ -11,7 +11,7 @@ const kHeight = 300;
 const kTop = 40;
 const kBottom = 24;
 const kSide = 70;
-const kSmall = { width: 560, height: 240, side: 64, bottom: 32, top: 12 };
+const kSmall = { height: 240, side: 64, bottom: 32, top: 12 };
 
 // Five steps from best to worst; classes, because the policy of the page forbids colors in markup.
 export const shade = (rank: number | undefined): string =>
@@ -74,7 +74,8 @@ function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension
   const scored = trials.filter((trial) => metricOf(trial) !== undefined);
   const values = scored.map((trial) => metricOf(trial) ?? 0);
   const [min, max] = [Math.min(...values), Math.max(...values)];
-  const { width, height, side, top, bottom } = kSmall;
+  const [host, width] = useWidth<HTMLDivElement>();
+  const { height, side, top, bottom } = kSmall;
   // Dots do not lie on the axes.
   const along = (part: number): number => side + 10 + part * (width - side - 26);
   const up = (part: number): number => height - bottom - 8 - part * (height - top - bottom - 8);
@@ -86,32 +87,34 @@ function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension
         {name} over {dimension.name}
         {dimension.kind === 'log' && <span class="quiet"> logarithmic</span>}
       </figcaption>
-      <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
-        <line class="axis" x1={side} x2={width - 8} y1={height - bottom} y2={height - bottom} />
-        <line class="axis" x1={side} x2={side} y1={top} y2={height - bottom} />
-        {marks({ kind: 'linear', words: [], min, max }).map((mark) => (
-          <g key={mark.at}>
-            {mark.at > 0 && <line class="rung" x1={side} x2={width - 8} y1={up(mark.at)} y2={up(mark.at)} />}
-            <text x={side - 8} y={up(mark.at) + 4} text-anchor="end">
+      <div ref={host}>
+        <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
+          <line class="axis" x1={side} x2={width - 8} y1={height - bottom} y2={height - bottom} />
+          <line class="axis" x1={side} x2={side} y1={top} y2={height - bottom} />
+          {marks({ kind: 'linear', words: [], min, max }).map((mark) => (
+            <g key={mark.at}>
+              {mark.at > 0 && <line class="rung" x1={side} x2={width - 8} y1={up(mark.at)} y2={up(mark.at)} />}
+              <text x={side - 8} y={up(mark.at) + 4} text-anchor="end">
+                {mark.text}
+              </text>
+            </g>
+          ))}
+          {marks(dimension).map((mark) => (
+            <text key={mark.at} x={along(mark.at)} y={height - 8} text-anchor={mark.at === 1 ? 'end' : mark.at === 0 ? 'start' : 'middle'}>
               {mark.text}
             </text>
-          </g>
-        ))}
-        {marks(dimension).map((mark) => (
-          <text key={mark.at} x={along(mark.at)} y={height - 8} text-anchor={mark.at === 1 ? 'end' : mark.at === 0 ? 'start' : 'middle'}>
-            {mark.text}
-          </text>
-        ))}
-        {scored.map((trial) => (
-          <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
-            <circle class={`dot ${shade(rank.get(trial.id))}`} cx={x(trial)} cy={y(trial)} r={4}>
-              <title>
-                trial {trial.id}: {metric(metricOf(trial))}
-              </title>
-            </circle>
-          </a>
-        ))}
-      </svg>
+          ))}
+          {scored.map((trial) => (
+            <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+              <circle class={`dot ${shade(rank.get(trial.id))}`} cx={x(trial)} cy={y(trial)} r={4}>
+                <title>
+                  trial {trial.id}: {metric(metricOf(trial))}
+                </title>
+              </circle>
+            </a>
+          ))}
+        </svg>
+      </div>
     </figure>
   );
 }

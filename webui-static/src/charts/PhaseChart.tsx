@@ -60,7 +60,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
                         class={`stack-${color(name, at)}`}
                         x={x(bar.from)}
                         y={y(below)}
-                        width={Math.max(0.5, x(bar.to) - x(bar.from) - (bars.length < width / 6 ? 1 : 0))}
+                        width={Math.max(0.5, x(bar.to) - x(bar.from) - (bars.length < width / 12 ? 1 : 0))}
                         height={y(below - own) - y(below)}
                       />
                     )

@@ -6,7 +6,7 @@ import { paths } from '../address';
 import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { useWidth } from '../components/width';
-import { duration, metric } from '../format';
+import { counted, duration, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { bestOf, farthest, lanes, ranks, reached, type Lane } from './search';
@@ -75,9 +75,9 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
       <figcaption>
         {lane.title || 'Trials over time'}{' '}
         <span class="quiet">
-          {lane.trials.length} {lane.trials.length === 1 ? 'trial' : 'trials'}
+          {counted(lane.trials.length, 'trial')}
           {lane.maxTrials !== undefined && ` of ${lane.maxTrials}`}
-          {lane.title !== '' && `, ${lane.rungs.length} ${lane.rungs.length === 1 ? 'rung' : 'rungs'}`}
+          {lane.title !== '' && `, ${counted(lane.rungs.length, 'rung')}`}
           {best && (
             <>
               , best {metricName} {metric(best.value)} of <a href={paths.trial(best.id)}>trial {best.id}</a>

@@ -8,6 +8,7 @@ import { LogFilter, readFilter } from '../components/LogFilter';
 import { Rows } from '../components/logRows';
 import { ErrorNote } from '../components/notes';
 import { subscribe } from '../events';
+import { counted } from '../format';
 import { sessionEnded } from '../session';
 import { toError } from '../work';
 
@@ -60,6 +61,7 @@ export function MasterLog() {
     const draw = (): void => {
       drawn = 0;
       count.value = rows.count;
+      element.hidden = rows.count === 0; // what is hidden cannot be scrolled, and the page draws later
       if (follow) element.scrollTop = element.scrollHeight;
       else if (query.line) content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
     };
@@ -101,7 +103,7 @@ export function MasterLog() {
     <section aria-labelledby="log-title">
       <div class="section-head">
         <h2 id="log-title">Log of the master</h2>
-        <span class="quiet">{!refused && count.value !== undefined && `${count.value.toLocaleString()} lines`}</span>
+        <span class="quiet">{!refused && count.value !== undefined && counted(count.value, 'line')}</span>
       </div>
       {refused ? (
         <p class="quiet">The log is {refused.message}.</p>

@@ -16,6 +16,10 @@ interface Drag {
   from: number;
   over: number;
 }
+// What a job is called: "experiment 3", "command 4f…".
+const jobName = (job: Job): string => `${isCommand(job) ? 'command' : 'experiment'} ${job.entityId}`;
+const isCommand = (job: Job): boolean => job.type === 'TYPE_COMMAND';
+
 interface Tools {
   busy: boolean;
   now: number;
@@ -41,7 +45,7 @@ function Change({ job, reload }: { job: Job; reload: () => void }) {
     <FormDialog
       label="Change…"
       name={`Change job ${job.entityId}`}
-      title={`Experiment ${job.entityId} in the queue`}
+      title={`${isCommand(job) ? 'Command' : 'Experiment'} ${job.entityId} in the queue`}
       submit="Save"
       work={save}
       plain
@@ -73,7 +77,7 @@ function Change({ job, reload }: { job: Job; reload: () => void }) {
 function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; tools: Tools }) {
   const { query, setQuery } = useQuery();
   const { drag } = tools;
-  const command = job.type === 'TYPE_COMMAND';
+  const command = isCommand(job);
   const waits = job.summary.state === 'STATE_QUEUED';
   const open = query.explain === job.entityId;
   const target = drag.value?.pool === job.resourcePool && drag.value.over === at && drag.value.from !== at;
@@ -104,7 +108,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
           <button
             type="button"
             class="plain"
-            aria-label={`Move experiment ${job.entityId} up`}
+            aria-label={`Move ${jobName(job)} up`}
             disabled={at === 0 || tools.busy}
             onClick={() => tools.move(at, at - 1)}
           >
@@ -113,7 +117,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
           <button
             type="button"
             class="plain"
-            aria-label={`Move experiment ${job.entityId} down`}
+            aria-label={`Move ${jobName(job)} down`}
             disabled={last || tools.busy}
             onClick={() => tools.move(at, at + 1)}
           >
@@ -141,7 +145,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
               type="button"
               class="plain"
               aria-expanded={open}
-              aria-label={`Why does experiment ${job.entityId} wait?`}
+              aria-label={`Why does ${jobName(job)} wait?`}
               onClick={() => setQuery({ explain: open ? '' : job.entityId })}
             >
               Why?

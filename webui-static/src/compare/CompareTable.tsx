@@ -1,5 +1,5 @@
 // Owns tables with a column for each thing that is compared.
-import type { ComponentChildren } from 'preact';
+import { Fragment, type ComponentChildren } from 'preact';
 import { paths, useQuery } from '../address';
 import type { Row, Subject } from './subjects';
 
@@ -26,6 +26,18 @@ export function SubjectHeads({ all }: { all: Subject[] }) {
   );
 }
 
+// A long name is broken behind its dots and underscores rather than anywhere.
+const Broken = ({ name }: { name: string }) => (
+  <>
+    {name.split(/(?<=[._])/).map((part, at) => (
+      <Fragment key={at}>
+        {at > 0 && <wbr />}
+        {part}
+      </Fragment>
+    ))}
+  </>
+);
+
 export function CompareTable(props: { label: string; all: Subject[]; rows: [string, ComponentChildren[], boolean][] }) {
   return (
     <div class="table-frame compare" role="region" aria-label={props.label} tabIndex={0}>
@@ -36,7 +48,9 @@ export function CompareTable(props: { label: string; all: Subject[]; rows: [stri
         <tbody>
           {props.rows.map(([name, cells, differs]) => (
             <tr key={name} class={differs ? 'differs' : ''}>
-              <th scope="row">{name}</th>
+              <th scope="row">
+                <Broken name={name} />
+              </th>
               {cells.map((cell, at) => (
                 <td key={at}>{cell}</td>
               ))}

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ApiError } from '../api';
+import { counted } from '../format';
 import { toError } from '../work';
 import { ErrorNote } from './notes';
 
@@ -41,7 +42,7 @@ export function VerdictNote({ checked }: { checked: Checked | undefined }) {
   const said = !checked
     ? 'Checking…'
     : count > 0
-      ? `${count} ${count === 1 ? 'problem' : 'problems'}`
+      ? counted(count, 'problem')
       : checked.verdict
         ? `Valid: ${checked.verdict.said}`
         : 'Refused';

@@ -2,7 +2,7 @@
 import * as api from '../api';
 import { paths } from '../address';
 import { removeCheckpoint } from '../calls/changes';
-import { bytes, dateTime, metric, sorted } from '../format';
+import { bytes, counted, dateTime, metric, sorted } from '../format';
 import { useLive, type Live } from '../live';
 import type { Checkpoint, Experiment, Trial } from '../wire';
 import { Confirm } from './Confirm';
@@ -22,7 +22,7 @@ function CheckpointRow({ one, reload }: { one: Checkpoint; reload: () => void })
       <summary>
         <StateBadge state={one.state} /> batch {one.stepsCompleted.toLocaleString()}{' '}
         <span class="quiet">
-          {dateTime(one.reportTime)} · {bytes(size)} · {files.length} files
+          {dateTime(one.reportTime)} · {bytes(size)} · {counted(files.length, 'file')}
           {one.training?.searcherMetric != null && ` · metric ${metric(one.training.searcherMetric)}`}
           {trialId != null && ` · trial ${trialId}`}
         </span>

@@ -16,6 +16,7 @@ import { useNow } from './clock';
 // Rows drawn above and below the sight.
 const kMargin = 8;
 const kChoiceWidth = 40;
+const kNarrowName = 112;
 
 export const rowHeight = (): number => (density.value === 'dense' ? 28 : 38);
 
@@ -174,7 +175,14 @@ function Row(props: {
   );
 }
 
-export function ExperimentTable({ list, columns, sorts, pins, heat, chosen, sort }: Props) {
+// On a phone the name leaves room for the state beside it.
+const fitted = (columns: Column[]): Column[] =>
+  matchMedia('(max-width: 40rem)').matches
+    ? columns.map((column) => (column.key === 'name' ? { ...column, width: kNarrowName } : column))
+    : columns;
+
+export function ExperimentTable({ list, columns: wanted, sorts, pins, heat, chosen, sort }: Props) {
+  const columns = fitted(wanted);
   const frame = useRef<HTMLDivElement>(null);
   const total = list.total ?? 0;
   const height = rowHeight();

@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import * as api from '../api';
 import { subscribe } from '../events';
+import { counted } from '../format';
 import { Refresher } from '../live';
 import { sessionEnded } from '../session';
 import { LogFilter, readFilter } from './LogFilter';
@@ -156,7 +157,7 @@ export function LogView({ of, name, taskId }: Props) {
     <section aria-labelledby="log-title">
       <div class="section-head">
         <h2 id="log-title">Log</h2>
-        <span class="quiet">{status.value && `${status.value.lines.toLocaleString()} lines`}</span>
+        <span class="quiet">{status.value && counted(status.value.lines, 'line')}</span>
         <span class="spring" />
         {status.value && !status.value.begun && status.value.lines > 0 && (
           <button type="button" onClick={() => void guarded(async () => sheet.current?.backward())}>

@@ -10,6 +10,7 @@ import { followKeys, helpOpen } from '../keys';
 import { signOut, user } from '../session';
 import { KeyList } from './KeyList';
 import { ErrorNote } from './notes';
+import { useCurrentInSight } from './sight';
 
 function Freshness() {
   const lost = connection.value === 'lost';
@@ -44,12 +45,13 @@ const kBelow: Record<string, string[]> = {
 
 function Navigation() {
   const { path } = useLocation();
+  const row = useCurrentInSight<HTMLElement>(path);
   const here = (to: string): boolean =>
     to === paths.home
       ? path === '/det/' || path === '/det'
       : path.startsWith(to) || (kBelow[to] ?? []).some((start) => path.startsWith(start));
   return (
-    <nav aria-label="Main">
+    <nav aria-label="Main" ref={row}>
       {kPlaces.map(([name, to]) => (
         <a
           key={to}

@@ -1,19 +1,21 @@
 // Owns the tabs of a page: links, so that each has an address and a place in the history.
 import type { ComponentChildren } from 'preact';
 import { useLocation } from 'preact-iso';
+import { useCurrentInSight } from './sight';
 
 // The tab's name in the address is its first word; the first tab has none.
 // Keys of the address that every tab keeps are named.
 export function Tabs(props: { names: readonly string[]; current: string; keep?: readonly string[] }) {
   const { names, current, keep = [] } = props;
   const { path, query } = useLocation();
+  const row = useCurrentInSight<HTMLElement>(current);
   const kept = keep.filter((key) => query[key]).map((key) => [key, query[key] ?? '']);
   const to = (more: string[][]): string => {
     const text = new URLSearchParams([...kept, ...more]).toString();
     return text === '' ? path : `${path}?${text}`;
   };
   return (
-    <nav class="tabs" aria-label="Views">
+    <nav class="tabs" aria-label="Views" ref={row}>
       {names.map((name, at) => (
         <a
           key={name}

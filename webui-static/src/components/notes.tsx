@@ -23,7 +23,8 @@ export const StateBadge = ({ state }: { state: string }) => (
   <span class={`state state-${stateTone(state)}`}>{stateName(state)}</span>
 );
 
-export function Progress({ value, label }: { value: number; label: string }) {
+export function Progress({ value, label }: { value: number | undefined; label: string }) {
+  if (value === undefined) return null;
   return (
     <span class="progress">
       <progress max={1} value={value} aria-label={label} />

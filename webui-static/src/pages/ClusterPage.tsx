@@ -9,7 +9,7 @@ import { Usage } from '../cluster/Usage';
 import { useNow } from '../components/clock';
 import { ErrorNote } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
-import { percent } from '../format';
+import { counted, percent } from '../format';
 import { useLive } from '../live';
 import type { Agent } from '../wire';
 
@@ -62,7 +62,7 @@ export function UseBar({ use }: { use: Use }) {
         {use.slots > 0 && ` (${percent(use.held / use.slots)})`}
       </span>
       <span class="quiet">
-        {use.agents} {use.agents === 1 ? 'agent' : 'agents'}
+        {counted(use.agents, 'agent')}
         {use.away > 0 && `, ${use.away} away`}
       </span>
     </div>

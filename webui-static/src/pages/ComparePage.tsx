@@ -8,7 +8,7 @@ import { currentTab, Tabs } from '../components/Tabs';
 import { CodeCompare, Sides, useSides } from '../compare/CodeCompare';
 import { CompareTable, ValueTable } from '../compare/CompareTable';
 import { kMostCompared, loadSubjects, readIds, rowsOf, type Subject } from '../compare/subjects';
-import { dateTime, isEnded, metric, span } from '../format';
+import { counted, dateTime, isEnded, metric, span } from '../format';
 import { useLive } from '../live';
 
 const kTabs = ['Curves', 'Hyperparameters', 'Configuration', 'Code'] as const;
@@ -31,7 +31,7 @@ function Overview({ all }: { all: Subject[] }) {
           false,
         ],
         ['Batches', all.map((one) => (one.trial?.totalBatchesProcessed ?? 0).toLocaleString()), false],
-        ['Searcher', all.map((one) => `${one.experiment.searcherType}, ${one.experiment.numTrials} ${one.experiment.numTrials === 1 ? 'trial' : 'trials'}`), false],
+        ['Searcher', all.map((one) => `${one.experiment.searcherType}, ${counted(one.experiment.numTrials, 'trial')}`), false],
         ['Started', all.map((one) => dateTime(one.experiment.startTime)), false],
         ['Elapsed', all.map((one) => span(one.experiment.startTime, one.experiment.endTime, now)), false],
         ['User', all.map((one) => one.experiment.username), false],

@@ -3,7 +3,7 @@ import * as api from '../api';
 import { paths, useTitle } from '../address';
 import { useNow } from '../components/clock';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
-import { dateTime, isEnded, metric, span } from '../format';
+import { dateTime, isEnded, metric, progressOf, span } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
 import type { Experiment } from '../wire';
@@ -56,8 +56,8 @@ function List({ title, id, all, none }: { title: string; id: string; all: Experi
               {one.id} {one.name}
             </a>
             <StateBadge state={one.state} />
-            {!isEnded(one.state) && !waits(one) && one.progress != null && (
-              <Progress value={one.progress} label={`Progress of experiment ${one.id}`} />
+            {!isEnded(one.state) && !waits(one) && (
+              <Progress value={progressOf(one)} label={`Progress of experiment ${one.id}`} />
             )}
             <span class="quiet">
               {isEnded(one.state) ? dateTime(one.endTime) : span(one.startTime, undefined, now)}

@@ -17,7 +17,7 @@ import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { TrialTable } from '../components/TrialTable';
-import { bytes, dateTime, isEnded, metric, sorted, span } from '../format';
+import { bytes, dateTime, isEnded, metric, progressOf, sorted, span } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
@@ -45,7 +45,7 @@ function Head({ one, reload }: { one: Experiment; reload: () => void }) {
       <div class="state-line">
         <StateBadge state={one.state} />
         {one.archived && <span class="quiet">archived</span>}
-        {one.progress != null && <Progress value={one.progress} label="Progress" />}
+        <Progress value={progressOf(one)} label="Progress" />
       </div>
       {one.state === 'STATE_QUEUED' && <Explain of="experiments" id={String(one.id)} jobId={one.jobId} />}
       <Facts

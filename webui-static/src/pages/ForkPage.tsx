@@ -9,6 +9,7 @@ import { ConfigEditor } from '../components/ConfigEditor';
 import { useCheck, VerdictNote, type Verdict } from '../components/Checked';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
+import { counted } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
@@ -16,7 +17,7 @@ import { withKey } from '../yaml';
 import { NotFoundPage } from './NotFoundPage';
 
 const planText = ({ count, unit }: changes.Planned): string =>
-  `${count} ${count === 1 ? 'trial' : 'trials'} ${
+  `${counted(count, 'trial')} ${
     !unit || unit.maxLength ? 'to the end' : `for ${unit.value?.toLocaleString()} ${unit.name ?? ''}`
   }`;
 

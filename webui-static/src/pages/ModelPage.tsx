@@ -161,6 +161,15 @@ function Versions({ one }: { one: Model }) {
   );
 }
 
+const Metadata = ({ one }: { one: Model }) =>
+  Object.keys(one.metadata ?? {}).length === 0 ? (
+    <p class="quiet">
+      No metadata. A program says it by <code>PATCH /api/v1/models/NAME</code> with <code>metadata</code>.
+    </p>
+  ) : (
+    <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
+  );
+
 export function ModelPage({ id }: { id: string }) {
   const { query } = useQuery();
   const tab = currentTab(kTabs, query.tab);
@@ -173,7 +182,8 @@ export function ModelPage({ id }: { id: string }) {
           <div class="page-head">
             <div>
               <p class="quiet">
-                <a href={paths.models}>Models</a> / {one.archived && 'archived'}
+                <a href={paths.models}>Models</a>
+                {one.archived && ' / archived'}
               </p>
               <h1>{one.name}</h1>
               {one.description !== '' && <p>{one.description}</p>}
@@ -196,7 +206,7 @@ export function ModelPage({ id }: { id: string }) {
               }}
             />
           )}
-          {tab === 'Metadata' && <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>}
+          {tab === 'Metadata' && <Metadata one={one} />}
         </>
       )}
     </Loaded>

@@ -17,7 +17,8 @@ export function ProjectPage({ id }: { id: number }) {
             <div>
               <p class="quiet">
                 <a href={paths.workspaces}>Workspaces</a> /{' '}
-                <a href={paths.workspace(one.workspaceId)}>{one.workspaceName}</a> / {one.archived && 'archived'}
+                <a href={paths.workspace(one.workspaceId)}>{one.workspaceName}</a>
+                {one.archived && ' / archived'}
               </p>
               <h1>{one.name}</h1>
               {one.description !== '' && <p>{one.description}</p>}

@@ -107,7 +107,7 @@ function Attempts({ trial }: { trial: Trial }) {
               </th>
               <th scope="col">State</th>
               <th scope="col">Agent</th>
-              <th scope="col">Slots</th>
+              <th scope="col">Slot IDs</th>
               <th scope="col">Started</th>
               <th scope="col" class="number">
                 Duration

@@ -1,0 +1,57 @@
+// Owns `det experiment brackets`: how a search by halving stands, a row for each rung.
+#include <iostream>
+
+#include "cli/experiment_verbs.h"
+#include "cli/print.h"
+#include "det/v1/bracket.grpc.pb.h"
+
+namespace det::cli {
+namespace {
+
+struct Flags {
+  int id = 0;
+  Output output;
+};
+
+/// "1/4": the trials that the bracket has created, and how many it may.
+std::string created_text(const v1::Bracket& bracket) {
+  return std::to_string(bracket.trial_ids_size()) + "/" + std::to_string(bracket.max_trials());
+}
+
+Table rungs_table(const v1::GetExperimentBracketsResponse& search) {
+  const std::string unit = search.time_metric().empty() ? "batches" : search.time_metric();
+  Table table{{"Bracket", "Trials Created", "Rung", "Length (" + unit + ")", "Trials Reached"}, {}};
+  for (int number = 0; number < search.brackets_size(); ++number) {
+    const v1::Bracket& bracket = search.brackets(number);
+    for (int rung = 0; rung < bracket.rungs_size(); ++rung) {
+      table.rows.push_back({std::to_string(number + 1), created_text(bracket), std::to_string(rung + 1),
+                            std::to_string(bracket.rungs(rung).length()), std::to_string(bracket.rungs(rung).trials())});
+    }
+  }
+  return table;
+}
+
+Result<int> print_brackets(Session& session, const Flags& flags) {
+  TRY_ASSIGN(Client * client, session.client());
+  v1::GetExperimentBracketsRequest request;
+  request.set_experiment_id(flags.id);
+  TRY_ASSIGN(const auto search, client->call(&v1::BracketService::Stub::GetExperimentBrackets, request));
+  // What reads CSV or JSON wants an empty list, a person the reason for it.
+  if (search.brackets().empty() && !flags.output.structured() && !flags.output.csv) {
+    std::cout << "The search of experiment " << flags.id << " stops no trial early: it has no brackets.\n";
+    return 0;
+  }
+  TRY(flags.output.print(rungs_table(search), [&] { return to_json(search); }));
+  return 0;
+}
+
+}  // namespace
+
+Action declare_brackets(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  add_id(app, flags->id, "The experiment's id.");
+  flags->output.declare(app);
+  return [=](Session& session) { return print_brackets(session, *flags); };
+}
+
+}  // namespace det::cli

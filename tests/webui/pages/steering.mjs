@@ -1,0 +1,213 @@
+// Owns the sentences about what the other pages' sentences do not ask for: steering one experiment, trial and command,
+// versions of models, renaming and archiving places, leaving.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { readFileSync } from 'node:fs';
+import { audit, cluster, here, page, until, untilText } from '../driver.mjs';
+import { saved } from '../rows.mjs';
+import { config, kProbe, open } from './filling.mjs';
+
+export const kVersion = '22222222-3333-4444-8555-666666666666';
+
+const dialog = () => page.getByRole('dialog');
+const press = (name) => page.getByRole('button', { name, exact: true }).click();
+const sure = (name) => dialog().getByRole('button', { name, exact: true }).click();
+const state = (wanted) => until((text) => document.querySelector('.state-line .state')?.textContent === text, wanted);
+const noMarkup = async () => assert.equal(await page.$('main img'), null);
+
+// An experiment that needs no slot; its number.
+async function started(name, change = (text) => text) {
+  const context = cluster.folder(name, {
+    'const.yaml': change(config(4).replace('slots_per_trial: 1', 'slots_per_trial: 0')),
+    'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs'), 'utf8'),
+  });
+  const said = await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
+  return Number(/experiment (\d+)/i.exec(said)[1]);
+}
+
+const experiments = [
+  [
+    'an experiment is paused, activated and canceled',
+    async () => {
+      await open(`experiments/${await started('steered')}`);
+      await state('Running');
+      await press('Pause');
+      await state('Paused');
+      await press('Activate');
+      await state('Running');
+      await press('Cancel');
+      await state('Canceled');
+    },
+  ],
+  [
+    'a trial is killed after a question, and its page says so',
+    async () => {
+      const id = await started('killed');
+      const { trials } = JSON.parse(await cluster.det(['experiment', 'describe', String(id), '--json']));
+      await open(`trials/${trials[0].id}`);
+      await state('Running');
+      await press('Kill…');
+      await sure('Kill');
+      await state('Canceled');
+      await audit('trial-killed');
+    },
+  ],
+  [
+    'an experiment that failed says why, and is run again',
+    async () => {
+      const id = await started('failing', (text) =>
+        text.replace(/entrypoint: .*/, 'entrypoint: sh -c "exit 3"').replace(/max_restarts: \d/, 'max_restarts: 0'),
+      );
+      await open(`experiments/${id}`);
+      await state('Error');
+      await audit('failed');
+      const [answer] = await Promise.all([
+        page.waitForResponse((response) => response.url().endsWith(`/experiments/${id}/retry`)),
+        press('Retry'),
+      ]);
+      assert.equal(answer.status(), 200);
+    },
+  ],
+];
+
+const registry = [
+  [
+    'a checkpoint becomes a version of a model; what is said of either is text',
+    async () => {
+      saved(kVersion, { note: kProbe });
+      await open('models');
+      await press('New model…');
+      await dialog().getByLabel('Name').fill('digits');
+      await sure('Create');
+      await page.waitForURL('**/det/models/digits');
+      await press('Edit…');
+      await dialog().getByLabel('Description').fill(`told ${kProbe}`);
+      await dialog().getByLabel('Labels').fill(`best, ${kProbe}`);
+      await sure('Save');
+      await untilText(`told ${kProbe}`);
+      await open('trials/1?tab=checkpoints');
+      await page.locator('.checkpoint summary', { hasText: 'Completed' }).first().click();
+      await press(`Register checkpoint ${kVersion}`);
+      await dialog().locator('option', { hasText: 'digits' }).waitFor({ state: 'attached' });
+      await dialog().getByLabel('Model').selectOption('digits');
+      await dialog().getByLabel('Name of the version').fill(`first ${kProbe}`);
+      await dialog().getByLabel('Comment').fill(kProbe);
+      await sure('Register');
+      await until(() => document.querySelector('dialog[open]') === null);
+      await open('models/digits');
+      await page.getByRole('button', { name: 'Edit version 1' }).click();
+      await dialog().getByLabel('Notes').fill(`noted ${kProbe}`);
+      await audit('version-edit');
+      await sure('Save');
+      await untilText(`noted ${kProbe}`);
+      await audit('version');
+      await open('models/digits?tab=notes');
+      await press('Edit notes');
+      await page.getByLabel('Notes, in Markdown').fill(`# Digits\n\n${kProbe} and **bold**`);
+      await press('Save');
+      await page.locator('.markdown strong').waitFor();
+      await noMarkup();
+      await open('models');
+      await untilText('best');
+      await noMarkup();
+    },
+  ],
+  [
+    'a version is deleted after a question; a model is brought back from the archive',
+    async () => {
+      await cluster.det(['model', 'register-version', 'digits', kVersion]);
+      await open('models/digits');
+      await page.getByRole('button', { name: 'Delete version 2' }).click();
+      await sure('Delete');
+      await until(() => document.querySelectorAll('article[aria-label^="Version"]').length === 1);
+      await press('Archive');
+      await press('Unarchive');
+      await page.getByRole('button', { name: 'Archive', exact: true }).waitFor();
+    },
+  ],
+];
+
+// Of a workspace or a project on its page: renamed, archived and back, deleted.
+async function changePlace(name) {
+  await press('Edit…');
+  await dialog().getByLabel('Name').fill(`${name} ${kProbe}`);
+  await sure('Save');
+  await until((text) => document.querySelector('h1')?.textContent === text, `${name} ${kProbe}`);
+  await press('Archive');
+  await press('Unarchive');
+  await page.getByRole('button', { name: 'Archive', exact: true }).waitFor();
+  await noMarkup();
+  await press('Delete…');
+  await sure('Delete');
+}
+
+const places = [
+  [
+    'a project and a workspace are renamed, archived, brought back and deleted',
+    async () => {
+      await open('workspaces');
+      await press('New workspace…');
+      await dialog().getByLabel('Name').fill('passing');
+      await sure('Create');
+      await page.waitForURL(/\/det\/workspaces\/\d+$/);
+      const workspace = page.url();
+      await press('New project…');
+      await dialog().getByLabel('Name').fill('passing too');
+      await sure('Create');
+      await page.waitForURL(/\/det\/projects\/\d+$/);
+      await changePlace('renamed project');
+      await page.waitForURL(workspace);
+      await untilText('No projects yet');
+      await changePlace('renamed workspace');
+      await page.waitForURL('**/det/workspaces');
+    },
+  ],
+  [
+    'a template is changed where it stands',
+    async () => {
+      await open('workspaces?tab=templates');
+      await page.getByLabel('Name').fill('kept');
+      for (const restarts of [2, 3]) {
+        await page.getByLabel('Template', { exact: true }).fill(`max_restarts: ${restarts}\n`);
+        await press('Save template');
+        await page.getByRole('button', { name: 'Saved', exact: true }).waitFor();
+      }
+      await page.reload();
+      await until(() => document.querySelector('textarea')?.value === 'max_restarts: 3\n');
+    },
+  ],
+];
+
+const commands = [
+  [
+    'a command is killed after a question',
+    async () => {
+      await open('tasks');
+      await press('Run a command…');
+      await dialog().getByLabel('Command line').fill('echo begun; sleep 600');
+      await sure('Run');
+      await page.waitForURL('**/det/tasks/*');
+      await untilText('begun');
+      await press('Kill…');
+      await sure('Kill');
+      await state('Terminated');
+    },
+  ],
+];
+
+const views = [
+  [
+    'a saved view and a search keep their words as text',
+    async () => {
+      await open(`experiments?q=${encodeURIComponent(kProbe)}`);
+      await until((text) => document.querySelector('input[type="search"]')?.value === text, kProbe);
+      await page.locator('summary', { hasText: 'Views' }).click();
+      await page.getByLabel('Name of the view').fill(kProbe);
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: kProbe, exact: true }).waitFor();
+      await noMarkup();
+    },
+  ],
+];
+
+export const steering = [...experiments, ...registry, ...places, ...commands, ...views];

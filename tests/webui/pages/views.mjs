@@ -1,0 +1,103 @@
+// Owns looking at every view there is, as it stands when it is full: its names, its contrast in light and in dark, and
+// its width on a phone; and that no view and no change of the UI's source is left out by the sentences before.
+import assert from 'node:assert/strict';
+import { audit, audited, changed, cluster, page, shot, until } from '../driver.mjs';
+import { changes, views as known } from '../source.mjs';
+import { sql } from '../rows.mjs';
+import { open } from './filling.mjs';
+
+// Places of their own beside those of the source's tabs; `search` is the experiment of a search with brackets.
+const places = (search, task) => [
+  '',
+  'experiments',
+  'experiments?q=nothing+is+called+that',
+  'experiments/1',
+  ...['log', 'hyperparameters', 'search', 'checkpoints', 'code', 'configuration', 'notes'].map((tab) => `experiments/1?tab=${tab}`),
+  `experiments/${search}`,
+  `experiments/${search}?tab=search`,
+  `experiments/${search}?tab=hyperparameters`,
+  'experiments/1/fork',
+  `experiments/${search}/continue`,
+  'experiments/999',
+  'trials/1',
+  ...['log', 'checkpoints', 'hyperparameters', 'attempts', 'profiler'].map((tab) => `trials/1?tab=${tab}`),
+  'compare?experiments=1,2',
+  ...['hyperparameters', 'configuration', 'code'].map((tab) => `compare?experiments=1,2&tab=${tab}`),
+  'compare',
+  'cluster',
+  ...['queue', 'usage', 'log'].map((tab) => `cluster?tab=${tab}`),
+  'cluster?tab=usage&over=hour',
+  'workspaces',
+  'workspaces?tab=templates',
+  'workspaces/2',
+  'workspaces/2?tab=members',
+  'projects/1',
+  'models',
+  'models/digits',
+  ...['notes', 'metadata'].map((tab) => `models/digits?tab=${tab}`),
+  'tasks',
+  `tasks/${task}`,
+  'users',
+  'settings',
+  'nothing/here',
+];
+
+const settled = async () => {
+  await page.waitForSelector('h1');
+  await until(() => ![...document.querySelectorAll('[role="status"]')].some((one) => one.textContent === 'Loading…'));
+};
+
+// On a phone nothing lies beyond the right edge, and letters keep their size: a picture is drawn as wide as its place.
+async function narrow(place) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 390, `${place} is ${wide} wide`);
+  // Of a row of links that is wider than the phone the current one is in sight.
+  const beyond = await page.$$eval('nav [aria-current="page"]', (all) =>
+    all.filter((one) => one.getBoundingClientRect().right > innerWidth || one.getBoundingClientRect().left < 0).map((one) => one.textContent),
+  );
+  assert.deepEqual(beyond, [], place);
+  const shrunk = await page.$$eval('figure svg', (all) => all.map((svg) => svg.viewBox.baseVal.width / svg.clientWidth));
+  assert.ok(shrunk.every((one) => one < 1.05), `${place}: ${shrunk}`);
+}
+
+export const views = [
+  [
+    'every view can be read in light and in dark, with eyes or without, on a desk and on a phone',
+    async () => {
+      const search = sql(`SELECT max(id) FROM experiments WHERE name = 'by halving'`);
+      const task = JSON.parse(await cluster.det(['command', 'list', '--json']))[0].id;
+      for (const place of places(search, task)) {
+        await page.setViewportSize({ width: 1300, height: 900 });
+        await open(place);
+        await settled();
+        const name = place.replace(/[^a-z0-9]+/g, '-') || 'home';
+        await audit(`view-${name}`);
+        await page.setViewportSize({ width: 390, height: 800 });
+        await open(place);
+        await settled();
+        await narrow(place);
+        await shot(`phone-${name}`);
+      }
+      await page.setViewportSize({ width: 1300, height: 900 });
+    },
+  ],
+  [
+    'signing out ends the session; the sign-in fits a phone too',
+    async () => {
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.waitForURL('**/det/login*');
+      await audit('view-login');
+      await page.setViewportSize({ width: 390, height: 800 });
+      await narrow('login');
+      await shot('phone-login');
+    },
+  ],
+  [
+    'no view of the source went unlooked at, and no change that it can ask for was not asked for',
+    async () => {
+      assert.ok(known().length > 35 && changes().length > 50, 'the source is written otherwise: mend source.mjs');
+      assert.deepEqual(known().filter((view) => !audited.some(view.holds)).map((view) => view.name), []);
+      assert.deepEqual(changes().filter((change) => !changed.some(change.holds)).map((change) => change.name), []);
+    },
+  ],
+];

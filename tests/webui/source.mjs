@@ -1,0 +1,57 @@
+// Owns what the UI's source says there is: its views, and the changes that it asks of the master. Tests hold what they
+// have seen against it, so that a new one without a test is told.
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../webui-static/src');
+const read = (file) => readFileSync(path.join(root, file), 'utf8');
+const pattern = (text, hole) => {
+  const parts = text.split(hole).map((part) => part.replace(/[.*+?^()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('[^/]+')}/?$`);
+};
+
+// Every route of the router, once for each tab of its page: what it is called, and whether an address leads there.
+export function views() {
+  const router = read('router.tsx');
+  const pages = new Map([...router.matchAll(/const (\w+) = (?:page|numbered|named)\((\w+)\)/g)].map(([, name, page]) => [name, page]));
+  return [...router.matchAll(/<Route path="(\/det[^"]*)" component={(\w+)}/g)].flatMap(([, route, name]) => {
+    const tabs = /const kTabs = \[(.*?)\]/s.exec(read(`pages/${pages.get(name) ?? name}.tsx`))?.[1].match(/\w+/g) ?? [''];
+    const place = pattern(route, /:\w+/);
+    return tabs.map((tab, at) => ({
+      name: at === 0 ? route : `${route}?tab=${tab.toLowerCase()}`,
+      holds: (url) => place.test(url.pathname) && (url.searchParams.get('tab') ?? '') === (at === 0 ? '' : tab.toLowerCase()),
+    }));
+  });
+}
+
+// `${on ? 'a' : 'b'}` and `${action}`, whose type `Action` is some words: all that it may become.
+function spelled(text, source) {
+  const choice = /\$\{\w+ \? '([^']*)' : '([^']*)'\}/.exec(text);
+  if (choice) return [choice[1], choice[2]].flatMap((word) => spelled(text.replace(choice[0], word), source));
+  for (const [hole, name] of text.matchAll(/\$\{(\w+)\}/g)) {
+    const type = new RegExp(`type ${name[0].toUpperCase()}${name.slice(1)} = ((?:'\\w+'(?: \\| )?)+);`).exec(source);
+    if (type) return type[1].match(/\w+/g).flatMap((word) => spelled(text.replace(hole, word), source));
+  }
+  return [text];
+}
+
+// Every POST, PUT, PATCH and DELETE: what it is called, and whether a request is one.
+export function changes() {
+  const files = ['api.ts', ...readdirSync(path.join(root, 'calls')).map((file) => `calls/${file}`)];
+  return files.flatMap((file) => {
+    const source = read(file);
+    // Addresses that have a name: `const at = (model: string): string => `/api/v1/…`;`
+    const named = new Map([...source.matchAll(/const (\w+) = \([^)]*\): string => `([^`]+)`/g)].map(([, name, text]) => [name, text]));
+    const calls = [...source.matchAll(/\b(?:change|request)(?:<.*?>)?\(\s*([^,]*'(?:POST|PUT|PATCH|DELETE)'[^,]*),\s*(`[^`]*`|'[^']*'|\w+\([^)]*\))/g)];
+    return calls.flatMap(([, methods, place]) => {
+      const text = place.replace(/^[`']|[`']$/g, '').replace(/^(\w+)\(.*\)$|\$\{(\w+)\([^)]*\)\}/, (all, whole, part) => named.get(whole ?? part) ?? all);
+      return methods.match(/POST|PUT|PATCH|DELETE/g).flatMap((method) =>
+        spelled(text, source).map((one) => {
+          const own = pattern(one, /\$\{[^}]*\}/);
+          return { name: `${method} ${one}`, holds: (request) => request.method === method && own.test(request.path) };
+        }),
+      );
+    });
+  });
+}
