@@ -128,6 +128,12 @@ class Builder {
     return "(" + column.sql + ")::text";
   }
 
+  /// Every dashboard asks who has not ended: writing all times as text for it took a third of the answer.
+  static std::string empty(const Column& column) {
+    if (column.kind == Kind::kNumber || column.kind == Kind::kTime) return "(" + column.sql + " IS NULL)";
+    return "(coalesce(" + as_text(column) + ", '') = '')";
+  }
+
   std::string contains(const Column& column, const std::string& value) {
     return "position(lower(" + parameter(value) + ") IN lower(coalesce(" + as_text(column) + ", ''))) > 0";
   }
@@ -159,8 +165,8 @@ class Builder {
     const auto found = column(name);
     if (!found) return "";
     const Json value = node.contains("value") ? node["value"] : Json();
-    if (op == "isEmpty") return "coalesce(" + as_text(*found) + ", '') = ''";
-    if (op == "notEmpty") return "coalesce(" + as_text(*found) + ", '') <> ''";
+    if (op == "isEmpty") return empty(*found);
+    if (op == "notEmpty") return "NOT " + empty(*found);
     if (op == "contains" || op == "notContains") {
       const std::string inner = contains(*found, value.is_string() ? value.get<std::string>() : dump_json(value));
       return op == "contains" ? inner : "NOT " + inner;

@@ -51,6 +51,12 @@ TEST_CASE("nothing that a search says becomes SQL text") {
   CHECK(sql->params.size() == 4);
 }
 
+TEST_CASE("whether a time is there is asked without writing it as text") {
+  const auto sql = db::search_sql({.filter = group("and", field("endTime", "notEmpty", "0"))});
+  REQUIRE(sql);
+  CHECK_THAT(sql->count, Catch::Contains("NOT (e.ended IS NULL)"));
+}
+
 TEST_CASE("counting reads no table that only the order needs") {
   const auto sql = db::search_sql({.sort = "hp.lr=asc"});
   REQUIRE(sql);
@@ -99,6 +105,10 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   CHECK(found({.filter = group("or", field("hp.act", "=", R"("gelu")") + "," + field("id", "=", "1"))}) == Ids{2, 1});
   CHECK(found({.filter = group("and", field("validation.accuracy", ">=", "0.5"))}) == Ids{1});
   CHECK(found({.filter = group("and", field("searcherMetricsVal", "isEmpty", "0"))}) == Ids{2});
+  CHECK(found({.filter = group("and", field("searcherMetricsVal", "notEmpty", "0"))}) == Ids{1});
+  CHECK(found({.filter = group("and", field("endTime", "isEmpty", "0"))}) == Ids{2, 1});
+  CHECK(found({.filter = group("and", field("endTime", "notEmpty", "0"))}).empty());
+  CHECK(found({.filter = group("and", field("name", "notEmpty", "0"))}) == Ids{2, 1});
   CHECK(found({.filter = group("and", field("state", "=", R"(["STATE_RUNNING"])"))}) == Ids{2, 1});
   REQUIRE(pool.query(R"(INSERT INTO run_metadata VALUES (2, '{"data":{"rows":70}}'))"));
   CHECK(found({.filter = group("and", field("metadata.data.rows", ">", "60"))}) == Ids{2});
