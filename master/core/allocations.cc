@@ -48,7 +48,7 @@ void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, cons
   std::vector<const Agent*> hosts;
   std::string where;
   for (const scheduler::Part& part : parts) {
-    const Agent& agent = agents.at(part.agent);
+    const Agent& agent = *find_agent(part.agent);
     hosts.push_back(&agent);
     allocation.pool = agent.pool;
     allocation.parts.push_back(
@@ -126,7 +126,7 @@ void Core::Impl::send_kill(const Allocation& allocation) {
 
 void Core::Impl::send_kill(const Allocation& allocation, const AllocationPart& part) {
   if (part.state == AllocationState::kTerminated) return;
-  const Agent& agent = agents.at(part.agent);
+  const Agent& agent = *find_agent(part.agent);
   if (agent.session != 0) out->sends.push_back(KillAllocation{agent.id, agent.session, allocation.id});
 }
 
@@ -173,7 +173,7 @@ void Core::Impl::excuse(Allocation& allocation) {
   if (!allocation.exit || allocation.exit->kind != ExitKind::kFailed || is(Mutant::kPeerErrorCounted)) return;
   for (const AllocationPart& part : allocation.parts) {
     const bool lost = part.exit && part.exit->kind == ExitKind::kLost;
-    if (!lost && (part.exit || agents.at(part.agent).session != 0)) continue;
+    if (!lost && (part.exit || find_agent(part.agent)->session != 0)) continue;
     allocation.exit->kind = ExitKind::kLost;
     say_more(*allocation.exit, ", agent " + part.agent.value + (lost ? " lost it" : " being out of reach"));
     touched_allocations.insert(&allocation);
