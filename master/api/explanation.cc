@@ -13,11 +13,10 @@ namespace {
 
 constexpr int kRecentRuns = 50;
 
-/// What the core knows of those who are asked about; copied, to be looked at elsewhere.
+/// What the core knows of those who are asked about, to be looked at elsewhere: its own thread does little.
 struct Sight {
   std::string pool;  ///< "": nothing waits
-  scheduler::Snapshot snapshot;
-  std::map<TrialId, WallTime> started;
+  std::optional<scheduler::Image> image;  ///< of that pool
   std::map<core::CommandId, TaskId> commands;  ///< what the numbers below zero mean
   TrialId trial;  ///< that waits
   int waiting = 0, running = 0;
@@ -81,22 +80,16 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
 }
 
 void copy_pool(const core::Core& core, Sight& sight) {
-  sight.snapshot = core.pools().at(sight.pool).snapshot();
-  for (const auto& [id, allocation] : core.allocations()) {
-    if (allocation.pool == sight.pool) sight.started[allocation.trial] = allocation.started;
-  }
+  sight.image = core.pools().at(sight.pool).image();
   for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
 }
 
 /// The trials of `wanted` that wait, in their pool.
 void look(const core::Core& core, const core::Experiment& experiment, std::optional<TrialId> wanted, Sight& sight) {
-  for (const auto& [id, allocation] : core.allocations()) {
-    auto trial = core.trials().find(allocation.trial);
-    if (trial != core.trials().end() && trial->second.experiment == experiment.id) ++sight.running;
-  }
+  for (const auto& [name, pool] : core.pools()) sight.running += pool.standing(experiment.id).running;
   auto pool = core.pools().find(core.pool_of(experiment));
   if (pool == core.pools().end()) return;
-  const scheduler::Scheduler::Waiting waiting = pool->second.waiting(experiment.id);
+  const scheduler::Scheduler::Standing waiting = pool->second.standing(experiment.id);
   sight.waiting = waiting.requests;
   if (waiting.requests == 0 || (wanted && !pool->second.waits(*wanted))) return;
   sight.trial = wanted.value_or(waiting.first);
@@ -150,10 +143,11 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
   }
   scheduler::RunLengths lengths;
   TRY_ASSIGN(lengths.recent, db::recent_run_lengths(context.pool, sight.pool, kRecentRuns));
-  for (const auto& [trial, started] : sight.started) {
-    lengths.age[trial] = static_cast<double>(wall_now().micros - started.micros) / 1e6;
+  TRY_ASSIGN(const auto started, db::live_since(context.pool, sight.pool));
+  for (const auto& [trial, since] : started) {
+    lengths.age[trial] = static_cast<double>(wall_now().micros - since.micros) / 1e6;
   }
-  const scheduler::Explanation found = scheduler::explain(sight.snapshot, sight.trial, lengths);
+  const scheduler::Explanation found = scheduler::explain(sight.image->snapshot(), sight.trial, lengths);
   name(sight, found.trial, found.job, out);
   out->set_reason(scheduler::reason_name(found.reason));
   std::map<TrialId, std::string> names;

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 #include <tuple>
-#include <variant>
 
 #include "base/text.h"
 #include "master/api/command_name.h"
@@ -28,50 +27,49 @@ struct Slots {
 
 std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
   std::map<ExperimentId, Slots> slots;
-  for (const auto& [id, allocation] : core.allocations()) {
-    Slots& its = slots[core::is_command(allocation.trial) ? core::as_job(core::command_of(allocation.trial))
-                                                           : core.trials().at(allocation.trial).experiment];
-    its.held += allocation.slot_count();
-    its.asked += allocation.slot_count();
-    its.runs |= its.held > 0 || core::is_command(allocation.trial);
-  }
   for (const auto& [name, pool] : core.pools()) {
-    for (const auto& [job, waiting] : pool.waiting()) slots[job].asked += waiting.slots;
+    for (const auto& [job, standing] : pool.standings()) {
+      Slots& its = slots.emplace_hint(slots.end(), job, Slots())->second;
+      its.held += standing.held;
+      its.asked += standing.held + standing.slots;
+      its.runs |= standing.held > 0 || (core::is_command(job) && standing.running > 0);
+    }
   }
   return slots;
 }
 
-/// One that has a place in a queue, an experiment or a command, copied as the core has it.
+/// One that has a place in a queue, an experiment or a command: what of it is shown, as the core has it.
 struct Queued {
   std::string pool;
   core::QueuePlace place;
   ExperimentId id;
   Slots slots;
-  std::variant<core::Experiment, core::Command> job;
+  UserId owner;
+  WallTime submitted;
+  std::string job_id;
+  std::shared_ptr<const expconf::ExperimentConfig> experiment = nullptr;
+  double progress = 0;
+  std::shared_ptr<const expconf::CommandConfig> command = nullptr;
+  TaskId task = {};
 };
 
-v1::Job to_job(const core::Experiment& experiment) {
+v1::Job to_job(const Queued& one) {
   v1::Job job;
+  to_proto(one.submitted, job.mutable_submission_time());
+  job.set_user_id(static_cast<int>(one.owner.value));
+  job.set_job_id(one.job_id);
+  if (one.command) {
+    job.set_type(kCommandType);
+    job.set_entity_id(one.task.value);
+    job.set_name(command_name(*one.command));
+    return job;
+  }
   job.set_type("TYPE_EXPERIMENT");
-  to_proto(experiment.submitted, job.mutable_submission_time());
-  job.set_user_id(static_cast<int>(experiment.owner.value));
   job.set_is_preemptible(true);
-  job.set_max_slots(experiment.queue.max_slots.value_or(0));
-  job.set_entity_id(std::to_string(experiment.id.value));
-  job.set_job_id(experiment.job_id);
-  job.set_name(experiment.config->name);
-  job.set_progress(experiment.progress);
-  return job;
-}
-
-v1::Job to_job(const core::Command& command) {
-  v1::Job job;
-  job.set_type(kCommandType);
-  to_proto(command.submitted, job.mutable_submission_time());
-  job.set_user_id(static_cast<int>(command.owner.value));
-  job.set_entity_id(command.task.value);
-  job.set_job_id(command.job_id);
-  job.set_name(command_name(*command.config));
+  job.set_max_slots(one.place.max_slots.value_or(0));
+  job.set_entity_id(std::to_string(one.id.value));
+  job.set_name(one.experiment->name);
+  job.set_progress(one.progress);
   return job;
 }
 
@@ -79,15 +77,22 @@ v1::Job to_job(const core::Command& command) {
 std::vector<Queued> queued(const core::Core& core) {
   const std::map<ExperimentId, Slots> slots = slots_of(core);
   std::vector<Queued> found;
+  found.reserve(slots.size());
   for (const auto& [id, its] : slots) {
     if (core::is_command(id)) {
-      auto command = core.commands().find(core::command_of(id));
-      if (command == core.commands().end()) continue;
-      found.push_back({core.pool_of(command->second), command->second.queue, id, its, command->second});
+      auto known = core.commands().find(core::command_of(id));
+      if (known == core.commands().end()) continue;
+      const core::Command& command = known->second;
+      found.push_back({.pool = core.pool_of(command), .place = command.queue, .id = id, .slots = its,
+                       .owner = command.owner, .submitted = command.submitted, .job_id = command.job_id,
+                       .command = command.config, .task = command.task});
     } else {
-      auto experiment = core.experiments().find(id);
-      if (experiment == core.experiments().end() || experiment->second.unmanaged) continue;
-      found.push_back({core.pool_of(experiment->second), experiment->second.queue, id, its, experiment->second});
+      auto known = core.experiments().find(id);
+      if (known == core.experiments().end() || known->second.unmanaged) continue;
+      const core::Experiment& experiment = known->second;
+      found.push_back({.pool = core.pool_of(experiment), .place = experiment.queue, .id = id, .slots = its,
+                       .owner = experiment.owner, .submitted = experiment.submitted, .job_id = experiment.job_id,
+                       .experiment = experiment.config, .progress = experiment.progress});
     }
   }
   return found;
@@ -101,7 +106,7 @@ std::vector<v1::Job> in_order(std::vector<Queued> all) {
   std::vector<v1::Job> jobs;
   std::map<std::string, int> ahead;
   for (const Queued& one : all) {
-    v1::Job& job = jobs.emplace_back(std::visit([](const auto& its) { return to_job(its); }, one.job));
+    v1::Job& job = jobs.emplace_back(to_job(one));
     job.set_resource_pool(one.pool);
     job.set_priority(one.place.priority);
     job.set_weight(one.place.weight);
@@ -122,14 +127,17 @@ struct Named {
 using Jobs = std::map<std::string, Named>;
 
 Result<Jobs> named_jobs(const Context& context) {
-  auto found = std::make_shared<Jobs>();
+  // On the thread of the core nothing but copies.
+  auto found = std::make_shared<std::vector<Jobs::value_type>>();
   const bool seen = context.loop.inspect([found](const core::Core& core) {
+    found->reserve(core.experiments().size() + core.commands().size());
     for (const auto& [id, experiment] : core.experiments())
-      (*found)[experiment.job_id] = {id, std::to_string(id.value)};
-    for (const auto& [id, command] : core.commands()) (*found)[command.job_id] = {core::as_job(id), command.task.value};
+      found->emplace_back(experiment.job_id, Named{id, std::to_string(id.value)});
+    for (const auto& [id, command] : core.commands())
+      found->emplace_back(command.job_id, Named{core::as_job(id), command.task.value});
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  return std::move(*found);
+  return Jobs(std::make_move_iterator(found->begin()), std::make_move_iterator(found->end()));
 }
 
 Status authorize_job(const Context& context, const Caller& caller, Action action, const Named& job) {

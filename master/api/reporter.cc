@@ -56,7 +56,7 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
     for (const auto& [id, trial] : core.trials()) {
       const auto experiment = core.experiments().find(trial.experiment);
       if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
-          experiment->second.owner != owner || core::is_terminal(trial.state))
+          experiment->second.owner != owner || core::is_terminal(trial.state) || (*found && id < (*found)->trial))
         continue;
       const core::Allocation allocation = imagined(trial);
       if (fits(named, allocation, trial) &&

@@ -7,14 +7,25 @@
 
 namespace det::core {
 
+Agent& Core::Impl::add_agent(const AgentId& id) {
+  Agent& agent = agents[id];
+  agent_named.emplace(id, &agent);
+  return agent;
+}
+
+Agent* Core::Impl::find_agent(const AgentId& id) const {
+  auto it = agent_named.find(id);
+  return it == agent_named.end() ? nullptr : it->second;
+}
+
 Duration Core::Impl::agent_wait() const {
   return is(Mutant::kShortAgentWait) ? options.agent_lease / 8 : options.agent_wait();
 }
 
 Status Core::Impl::check_connection(const AgentConnected& input) const {
-  auto it = agents.find(input.agent);
-  if (it == agents.end()) return {};
-  const Agent& known = it->second;
+  const Agent* const there = find_agent(input.agent);
+  if (!there) return {};
+  const Agent& known = *there;
   const bool busy = on_agent.contains(input.agent);
   const bool in_use = busy || !known.leftovers.empty() || known.session != 0;
   if (known.instance != input.instance && in_use && !is(Mutant::kImpostorAccepted)) {
@@ -43,7 +54,7 @@ void Core::Impl::handle(const AgentConnected& input) {
   if (auto status = check_connection(input); !status) {
     return reply(input.reply, tl::unexpected(std::move(status).error()));
   }
-  Agent& agent = agents[input.agent];
+  Agent& agent = add_agent(input.agent);
   if (agent.session == 0) agent.registered = now.wall;
   const std::string pool_before = agent.pool;
   const std::size_t slots_before = agent.slots.size();
@@ -66,7 +77,7 @@ void Core::Impl::handle(const AgentConnected& input) {
 }
 
 void Core::Impl::reconcile(const AgentConnected& input) {
-  Agent& agent = agents.at(input.agent);
+  Agent& agent = *find_agent(input.agent);
   std::set<AllocationId> missing;
   if (auto it = on_agent.find(input.agent); it != on_agent.end()) missing = it->second;
   for (const HeldAllocation& held : input.held) {
@@ -92,9 +103,9 @@ void Core::Impl::reconcile(const AgentConnected& input) {
 }
 
 void Core::Impl::handle(const AgentDisconnected& input) {
-  auto it = agents.find(input.agent);
-  if (it == agents.end() || input.session == 0 || it->second.session != input.session) return;
-  Agent& agent = it->second;
+  Agent* const known = find_agent(input.agent);
+  if (!known || input.session == 0 || known->session != input.session) return;
+  Agent& agent = *known;
   agent.session = 0;
   agent.lost_at = now.mono + agent_wait();
   timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
@@ -109,9 +120,9 @@ void Core::Impl::handle(const AgentDisconnected& input) {
 }
 
 void Core::Impl::handle(const AllocationUpdated& input) {
-  auto it = agents.find(input.agent);
-  if (it == agents.end() || input.session == 0 || it->second.session != input.session) return;
-  update(it->second, input.allocation);
+  Agent* const known = find_agent(input.agent);
+  if (!known || input.session == 0 || known->session != input.session) return;
+  update(*known, input.allocation);
 }
 
 void Core::Impl::set_leftover(Agent& agent, const AllocationId& id, bool there) {
@@ -158,6 +169,7 @@ void Core::Impl::lose(Agent& agent) {
   timers.set({TimerKind::kAgent, id.value}, std::nullopt);
   inserts.push_back(PutCapacity{id, agent.pool, 0, now.wall});
   pool(agent.pool).remove_agent(id);
+  agent_named.erase(id);
   agents.erase(id);
 }
 

@@ -52,7 +52,7 @@ void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, cons
   std::vector<const Agent*> hosts;
   std::string where;
   for (const scheduler::Part& part : parts) {
-    const Agent& agent = agents.at(part.agent);
+    const Agent& agent = *find_agent(part.agent);
     hosts.push_back(&agent);
     allocation.pool = agent.pool;
     allocation.parts.push_back(
@@ -130,7 +130,7 @@ void Core::Impl::send_kill(const Allocation& allocation) {
 
 void Core::Impl::send_kill(const Allocation& allocation, const AllocationPart& part) {
   if (part.state == AllocationState::kTerminated) return;
-  const Agent& agent = agents.at(part.agent);
+  const Agent& agent = *find_agent(part.agent);
   if (agent.session != 0) out->sends.push_back(KillAllocation{agent.id, agent.session, allocation.id});
 }
 
@@ -177,7 +177,7 @@ void Core::Impl::excuse(Allocation& allocation) {
   if (!allocation.exit || allocation.exit->kind != ExitKind::kFailed || is(Mutant::kPeerErrorCounted)) return;
   for (const AllocationPart& part : allocation.parts) {
     const bool lost = part.exit && part.exit->kind == ExitKind::kLost;
-    if (!lost && (part.exit || agents.at(part.agent).session != 0)) continue;
+    if (!lost && (part.exit || find_agent(part.agent)->session != 0)) continue;
     allocation.exit->kind = ExitKind::kLost;
     say_more(*allocation.exit, ", agent " + part.agent.value + (lost ? " lost it" : " being out of reach"));
     touched_allocations.insert(&allocation);
@@ -240,7 +240,7 @@ std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) c
   if (state != State::kStoppingCanceled && state != State::kStoppingKilled) return std::nullopt;
   std::optional<MonoTime> first;
   for (const AllocationPart& part : allocation.parts) {
-    const Agent& agent = agents.at(part.agent);
+    const Agent& agent = *find_agent(part.agent);
     if (part.state == AllocationState::kTerminated || agent.session != 0 || !agent.lost_at) continue;
     const MonoTime at = *agent.lost_at + (kAwayPatience - agent_wait());
     first = std::min(first.value_or(at), at);
@@ -251,8 +251,9 @@ std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) c
 /// Its slots there stay out of use: a silent agent is given nothing, and when it is back it first ends what it holds.
 void Core::Impl::abandon(Allocation& allocation) {
   for (AllocationPart& part : allocation.parts) {
-    if (part.state == AllocationState::kTerminated || agents.at(part.agent).session != 0) continue;
-    set_leftover(agents.at(part.agent), allocation.id, true);
+    Agent& agent = *find_agent(part.agent);
+    if (part.state == AllocationState::kTerminated || agent.session != 0) continue;
+    set_leftover(agent, allocation.id, true);
     finish(allocation, part,
            {ExitKind::kStopped, 0, "agent " + part.agent.value + " is out of reach, and ends it when it is back"});
   }

@@ -43,9 +43,9 @@ void Core::schedule(Now now, Effects& out) {
 std::optional<MonoTime> Core::next_deadline() const { return impl_->timers.next(); }
 
 const std::map<ExperimentId, Experiment>& Core::experiments() const { return impl_->experiments; }
-const std::map<TrialId, Trial>& Core::trials() const { return impl_->trials; }
+const std::unordered_map<TrialId, Trial>& Core::trials() const { return impl_->trials; }
 const std::map<CommandId, Command>& Core::commands() const { return impl_->commands; }
-const std::map<AllocationId, Allocation>& Core::allocations() const { return impl_->allocations; }
+const std::unordered_map<AllocationId, Allocation>& Core::allocations() const { return impl_->allocations; }
 const std::map<AgentId, Agent>& Core::agents() const { return impl_->agents; }
 const std::map<std::string, scheduler::Scheduler>& Core::pools() const { return impl_->pools; }
 const std::map<AgentId, AgentSettings>& Core::agent_settings() const { return impl_->agent_settings; }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/kill_grace.h"
@@ -62,9 +63,9 @@ class Core {
 
   // Read access, for the API's view of live things and for the invariants.
   const std::map<ExperimentId, Experiment>& experiments() const;
-  const std::map<TrialId, Trial>& trials() const;
+  const std::unordered_map<TrialId, Trial>& trials() const;  ///< in no order
   const std::map<CommandId, Command>& commands() const;  ///< that have not ended
-  const std::map<AllocationId, Allocation>& allocations() const;
+  const std::unordered_map<AllocationId, Allocation>& allocations() const;  ///< likewise
   const std::map<AgentId, Agent>& agents() const;
   const std::map<std::string, scheduler::Scheduler>& pools() const;
   /// In service unless it is in here.

@@ -38,11 +38,13 @@ struct Core::Impl {
   std::deque<RequestId> ended_requests;
   /// Of experiments that ended after they were taken up again: how many events they had. Older rows are stale.
   std::map<ExperimentId, std::int64_t> ended_again;
-  std::map<TrialId, Trial> trials;
+  // By hash, what comes by the 100,000: in a tree every second look at the way down misses the cache. So no rule may depend
+  // on the order in which these are walked.
+  std::unordered_map<TrialId, Trial> trials;
   std::map<CommandId, Command> commands;
   std::map<TaskId, CommandId> command_tasks;  ///< of live commands, and of those in `ended_commands`
   std::deque<TaskId> ended_commands;          ///< the newest to end, as `ended_requests`
-  std::map<AllocationId, Allocation> allocations;
+  std::unordered_map<AllocationId, Allocation> allocations;
   std::unordered_map<TrialId, Allocation*> live;     ///< the allocation of each trial and command that has one
   std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost at once, or want storage
   std::unordered_set<TrialId> waiting;               ///< trials and commands that want slots
@@ -50,6 +52,7 @@ struct Core::Impl {
   std::set<std::string> dirty;                       ///< pools whose slots or requests changed
   std::set<int> ports;                               ///< where live gangs meet
   std::map<AgentId, Agent> agents;
+  std::unordered_map<AgentId, Agent*> agent_named;  ///< all of these: every start and end asks, and the map is one of strings
   std::map<AgentId, AgentSettings> agent_settings;
   std::unordered_map<AgentId, std::set<AllocationId>> on_agent;  ///< by agent: what has a part there that has not ended
   Timers<TimerKey> timers;
@@ -209,6 +212,8 @@ struct Core::Impl {
   void update(Agent& agent, const HeldAllocation& held);
   void set_leftover(Agent& agent, const AllocationId& id, bool there);
   void lose(Agent& agent);
+  Agent& add_agent(const AgentId& id);  ///< the one that is there, if it is
+  Agent* find_agent(const AgentId& id) const;
   Duration agent_wait() const;
 
   // reports.cc

@@ -49,6 +49,7 @@ Status Core::Impl::restore(Recovered recovered) {
     }
     rows[trial.experiment].push_back(std::move(trial));
   }
+  std::vector<TrialId> in_order;
   for (auto& [id, of_one] : rows) {
     TRY(number_trials(experiments.at(id), searches.at(id), of_one));
     for (Trial& trial : of_one) {
@@ -56,11 +57,14 @@ Status Core::Impl::restore(Recovered recovered) {
       if (!trials.emplace(name, std::move(trial)).second) {
         return contradiction("trial " + std::to_string(name.value) + " is there twice");
       }
+      in_order.push_back(name);
     }
   }
+  std::sort(in_order.begin(), in_order.end());
   TRY(restore_commands(std::move(recovered.commands)));
   for (Allocation& allocation : recovered.allocations) TRY(restore_allocation(std::move(allocation)));
-  for (auto& [id, trial] : trials) {
+  for (TrialId id : in_order) {
+    Trial& trial = trials.at(id);
     if (live.contains(id) || is_terminal(trial.state)) continue;
     if (is_stopping(trial.state)) {
       return contradiction("trial " + std::to_string(id.value) + " is ending but nothing of it runs");
@@ -193,7 +197,7 @@ Status Core::Impl::restore_part(const Allocation& allocation, const AllocationPa
   held.insert(allocation.id);
 
   // Whoever has it must be given up one day: known trap.
-  Agent& agent = agents[part.agent];
+  Agent& agent = add_agent(part.agent);
   agent.id = part.agent;
   agent.instance = part.agent_instance;
   agent.pool = allocation.pool;

@@ -27,6 +27,15 @@ Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& 
   return rows[0].next<bool>();
 }
 
+Result<std::vector<std::pair<TrialId, WallTime>>> live_since(Pool& pool, const std::string& resource_pool) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT coalesce(trial_id, -command_id), started FROM allocations"
+                                         " WHERE state <> 'TERMINATED' AND pool = $1",
+                                         resource_pool));
+  std::vector<std::pair<TrialId, WallTime>> live(static_cast<std::size_t>(rows.size()));
+  for (int i = 0; i < rows.size(); ++i) rows[i].into(live[static_cast<std::size_t>(i)].first, live[static_cast<std::size_t>(i)].second);
+  return live;
+}
+
 Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count) {
   TRY_ASSIGN(const Rows rows, pool.query("SELECT extract(epoch FROM ended - started)::float8 FROM allocations"
                                          " WHERE pool = $1 AND ended IS NOT NULL AND trial_id IS NOT NULL ORDER BY ended DESC LIMIT $2",

@@ -20,6 +20,9 @@ struct AllocationRow {
 /// Seconds that the last `count` allocations to end in a pool held their slots.
 Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count);
 
+/// The trials, and the commands as core::as_trial names them, that have slots in a pool, and since when.
+Result<std::vector<std::pair<TrialId, WallTime>>> live_since(Pool& pool, const std::string& resource_pool);
+
 /// True when a part of the allocation is, or was, on that agent.
 Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& agent);
 

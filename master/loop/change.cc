@@ -8,7 +8,7 @@ namespace det::loop {
 namespace {
 
 struct ToChange {
-  const std::map<TrialId, core::Trial>& trials;
+  const std::unordered_map<TrialId, core::Trial>& trials;
 
   Change of_trial(Change::Kind kind, TrialId id) const {
     Change change{.kind = kind, .trial = id};
@@ -85,7 +85,7 @@ struct ToChange {
 
 }  // namespace
 
-void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::map<TrialId, core::Trial>& trials,
+void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::unordered_map<TrialId, core::Trial>& trials,
                  std::vector<Change>& changes) {
   for (std::size_t i = from; i < group.size(); ++i) {
     if (auto change = std::visit(ToChange{trials}, group[i])) changes.push_back(std::move(*change));

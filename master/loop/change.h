@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
@@ -26,7 +27,7 @@ struct Change {
 
 /// Adds what the writes of a group from the one of number `from` tell its watchers, in order. `trials` gives a trial's
 /// experiment where the write lacks it.
-void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::map<TrialId, core::Trial>& trials,
+void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::unordered_map<TrialId, core::Trial>& trials,
                  std::vector<Change>& changes);
 
 }  // namespace det::loop

@@ -35,11 +35,30 @@ Node& Fleet::node(const AgentId& id) {
   auto [it, fresh] = nodes_.try_emplace(id);
   if (fresh) {
     it->second.agent.id = id;
-    // No index minds: the order of those that it holds stays.
-    int order = 0;
-    for (auto& [name, node] : nodes_) node.order = order++;
+    if (std::next(it) != nodes_.end()) {
+      renumber();
+    } else {
+      it->second.order = static_cast<int>(ordered_.size());
+      ordered_.push_back(&it->second);
+    }
   }
   return it->second;
+}
+
+/// When one has come in between, or many have gone.
+void Fleet::renumber() {
+  ordered_.clear();
+  by_free_.clear();
+  by_zero_slot_.clear();
+  for (auto& [level, rooms] : levels_) rooms.clear();
+  for (auto& [name, node] : nodes_) {
+    node.order = static_cast<int>(ordered_.size());
+    ordered_.push_back(&node);
+    if (node.zero_slot_filed >= 0) by_zero_slot_.put(node.zero_slot_filed, node.order);
+    if (!node.filed) continue;
+    by_free_.put(node.entry.free, node.order);
+    for (const Node::Room& room : node.entry.rooms) levels_[room.level].put({room.total, room.base}, node.order);
+  }
 }
 
 Node* Fleet::find(const AgentId& id) {
@@ -49,7 +68,11 @@ Node* Fleet::find(const AgentId& id) {
 
 void Fleet::forget_if_empty(const AgentId& id) {
   auto it = nodes_.find(id);
-  if (it != nodes_.end() && !it->second.known && it->second.here.empty()) nodes_.erase(it);
+  if (it == nodes_.end() || it->second.known || !it->second.here.empty()) return;
+  ordered_[static_cast<std::size_t>(it->second.order)] = nullptr;
+  nodes_.erase(it);
+  while (!ordered_.empty() && !ordered_.back()) ordered_.pop_back();
+  if (ordered_.size() > 2 * nodes_.size()) renumber();
 }
 
 void Fleet::tally(Node& node) const {
@@ -67,7 +90,7 @@ void Fleet::tally(Node& node) const {
     const int gain = node.gain(*holding.part);
     node.free -= gain;
     if (gain == 0) continue;
-    if (holding.running->running.leaving) node.leaving += gain;
+    if (holding.running->leaving) node.leaving += gain;
     if (holding.running->may_leave()) node.gains.emplace_back(level_of(*holding.running), gain);
   }
   node.leaving -= node.promised_leaving;
@@ -78,22 +101,14 @@ void Fleet::tally(Node& node) const {
 void Fleet::file_free(Node& node, bool was) {
   const int before = node.entry.free;
   if (was && node.filed && before == node.free) return;
-  std::set<std::pair<int, Node*>, ByFree>::node_type entry;
   if (was) {
-    entry = by_free_.extract({before, &node});
-    if (auto it = agents_with_free_.find(before); --it->second == 0) agents_with_free_.erase(it);
+    by_free_.drop(before, node.order);
     free_ -= before;
   }
   if (!node.filed) return;
   node.entry.free = node.free;
   free_ += node.free;
-  ++agents_with_free_[node.free];
-  if (!entry) {
-    by_free_.emplace(node.free, &node);
-  } else {
-    entry.value().first = node.free;
-    by_free_.insert(std::move(entry));
-  }
+  by_free_.put(node.free, node.order);
 }
 
 /// By its room at the levels where it has something to give: what it could give at others it gives at a larger one
@@ -115,22 +130,14 @@ void Fleet::file_rooms(Node& node) {
   for (const Node::Room& room : filed) {
     while (next < rooms_.size() && rooms_[next].level > room.level) ++next;
     if (next < rooms_.size() && rooms_[next] == room) continue;
-    spare_.push_back(levels_[room.level].extract(Room{room.total, room.base, &node}));
+    levels_[room.level].drop({room.total, room.base}, node.order);
   }
   next = 0;
   for (const Node::Room& room : rooms_) {
     while (next < filed.size() && filed[next].level > room.level) ++next;
     if (next < filed.size() && filed[next] == room) continue;
-    Rooms& rooms = levels_[room.level];
-    if (spare_.empty()) {
-      rooms.insert(Room{room.total, room.base, &node});
-      continue;
-    }
-    spare_.back().value() = Room{room.total, room.base, &node};
-    rooms.insert(std::move(spare_.back()));
-    spare_.pop_back();
+    levels_[room.level].put({room.total, room.base}, node.order);
   }
-  spare_.clear();
   std::swap(filed, rooms_);
 }
 
@@ -167,8 +174,8 @@ void Fleet::file_zero_slot(Node& node) {
   const bool takes = node.known && node.agent.open && node.zero_slot < node.agent.max_zero_slot;
   const int wanted = takes ? node.zero_slot : -1;
   if (wanted == node.zero_slot_filed) return;
-  if (node.zero_slot_filed >= 0) by_zero_slot_.erase({node.zero_slot_filed, &node});
-  if (wanted >= 0) by_zero_slot_.insert({wanted, &node});
+  if (node.zero_slot_filed >= 0) by_zero_slot_.drop(node.zero_slot_filed, node.order);
+  if (wanted >= 0) by_zero_slot_.put(wanted, node.order);
   node.zero_slot_filed = wanted;
 }
 
@@ -205,75 +212,75 @@ int Fleet::gains_above(int level) const {
 
 Node* Fleet::tightest(int slots) const {
   auto it = by_free_.lower_bound(slots);
-  return it == by_free_.end() ? nullptr : it->second;
+  return it == by_free_.end() ? nullptr : node_at(it->second.first());
 }
 
 Node* Fleet::tightest_coming(int slots) const {
   const Rooms& rooms = levels_.at(kNobody);
-  auto it = rooms.lower_bound(slots);
-  return it == rooms.end() ? nullptr : it->node;
+  auto it = at_least(rooms, slots);
+  return it == rooms.end() ? nullptr : node_at(it->second.first());
 }
 
 Node* Fleet::fullest(int level, int capacity) const {
-  const Room* best = nullptr;
-  auto better = [](const Room& a, const Room& b) {
-    return a.total != b.total ? a.total > b.total : ByRoom{}(a, b);
-  };
+  std::pair<Room, int> best{{}, -1};
   for (auto rooms = levels_.lower_bound(level); rooms != levels_.end(); ++rooms) {
-    if (const Room* room = fullest_of(rooms->second, capacity); room && (!best || better(*room, *best)))
-      best = room;
+    const auto found = fullest_of(rooms->second, capacity);
+    if (found.second < 0) continue;
+    const auto rank = [](const auto& one) { return std::tuple(-one.first.total, -one.first.base, one.second); };
+    if (best.second < 0 || rank(found) < rank(best)) best = found;
   }
-  return best ? best->node : nullptr;
+  return best.second < 0 ? nullptr : node_at(best.second);
 }
 
 /// Downwards from the most room; of one total the first has the largest base, then the smallest id. Agents
 /// that are too small are passed over: where all are, nobody asks.
-const Fleet::Room* Fleet::fullest_of(const Rooms& rooms, int capacity) {
+std::pair<Fleet::Room, int> Fleet::fullest_of(const Rooms& rooms, int capacity) const {
   for (auto end = rooms.end(); end != rooms.begin();) {
-    auto first = rooms.lower_bound(std::prev(end)->total);
+    auto first = at_least(rooms, std::prev(end)->first.total);
     for (auto it = first; it != end; ++it) {
-      if (it->node->capacity >= capacity) return &*it;
+      for (int order = it->second.first(); order >= 0; order = it->second.from(order + 1)) {
+        if (node_at(order)->capacity >= capacity) return {it->first, order};
+      }
     }
     end = first;
   }
-  return nullptr;
+  return {{}, -1};
 }
 
 std::vector<Node*> Fleet::candidates(int level, int slots) const {
   const Rooms& rooms = levels_.at(level);
-  std::vector<Room> found;
-  for (auto it = rooms.lower_bound(slots); it != rooms.end();) {
-    const int total = it->total;
-    for (int taken = 0; it != rooms.end() && it->total == total && taken < kCandidates; ++it, ++taken) {
-      found.push_back(*it);
+  std::vector<std::pair<int, int>> found;  // base, below zero, and order
+  for (auto it = at_least(rooms, slots); it != rooms.end();) {
+    const int total = it->first.total;
+    for (int taken = 0; it != rooms.end() && it->first.total == total; ++it) {
+      for (int order = it->second.first(); order >= 0 && taken < kCandidates; order = it->second.from(order + 1), ++taken) {
+        found.emplace_back(-it->first.base, order);
+      }
     }
-    if (it != rooms.end() && it->total == total) it = rooms.lower_bound(total + 1);
   }
-  std::sort(found.begin(), found.end(), [](const Room& a, const Room& b) {
-    return a.base != b.base ? a.base > b.base : a.node->order < b.node->order;
-  });
+  std::sort(found.begin(), found.end());
   std::vector<Node*> nodes;
-  for (const Room& room : found) {
-    if (nodes.size() < kCandidates) nodes.push_back(room.node);
+  for (const auto& [base, order] : found) {
+    if (nodes.size() < kCandidates) nodes.push_back(node_at(order));
   }
   return nodes;
 }
 
 Node* Fleet::least_zero_slot() const {
-  return by_zero_slot_.empty() ? nullptr : by_zero_slot_.begin()->second;
+  return by_zero_slot_.empty() ? nullptr : node_at(by_zero_slot_.begin()->second.first());
 }
 
 std::vector<std::pair<Node*, int>> Fleet::spread(int slots) const {
-  const std::vector<std::pair<int, int>> kinds(agents_with_free_.rbegin(), agents_with_free_.rend());
-  std::vector<std::pair<int, int>> some;
-  for (const auto& kind : kinds) {
-    if (kind.first > 0) some.push_back(kind);
+  std::vector<std::pair<int, int>> kinds;
+  for (auto it = by_free_.rbegin(); it != by_free_.rend() && it->first > 0; ++it) {
+    kinds.emplace_back(it->first, it->second.count());
   }
   std::vector<std::pair<Node*, int>> parts;
-  auto it = by_free_.end();
-  for (int free : choose_agents(some, slots)) {
-    it = it == by_free_.end() || it->first != free ? by_free_.lower_bound(free) : std::next(it);
-    parts.emplace_back(it->second, std::min(free, slots));
+  int before = 0, order = -1;
+  for (int free : choose_agents(kinds, slots)) {
+    order = by_free_.at(free).from(free == before ? order + 1 : 0);
+    before = free;
+    parts.emplace_back(node_at(order), std::min(free, slots));
     slots -= free;
   }
   return parts;

@@ -139,7 +139,7 @@ bool Pass::preempt(const Taker& taker) {
   if (victims.empty() && !taker.shape.single_node) victims = victims_anywhere(taker);
   if (victims.empty()) return false;
   for (RunningState* victim : victims) {
-    plan_.preempt.push_back(victim->running.trial);
+    plan_.preempt.push_back(victim->running->trial);
     pool_.leave(*victim);
   }
   asked_ = decided_ = true;

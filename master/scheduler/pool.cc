@@ -12,13 +12,13 @@ template <typename Change>
 void Pool::change_nodes(RunningState& state, const Change& change) {
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
     Node& node = *state.nodes[i];
-    change(node, state.running.parts[i]);
+    change(node, state.running->parts[i]);
     fleet.file(node);
   }
 }
 
-static Scheduler::Waiting sum(const JobState& job) {
-  Scheduler::Waiting all;
+static Scheduler::Standing sum(const JobState& job) {
+  Scheduler::Standing all{.running = job.live, .held = job.held};
   for (const auto& [shape, line] : job.waiting) {
     const std::set<std::int64_t>& trials = line.trials;
     if (trials.empty()) continue;
@@ -37,14 +37,26 @@ void Pool::load(const Snapshot& snapshot) {
   for (const Request& request : snapshot.requests) put_request(request);
 }
 
-Snapshot Pool::snapshot() const {
-  Snapshot all{.rules = rules, .agents = {}, .jobs = {}, .requests = {}, .running = {}};
-  for (const auto& [id, node] : fleet.nodes()) {
-    if (node.known) all.agents.push_back(node.agent);
+Image::State Pool::image() {
+  if (!agents_) {
+    auto all = std::make_shared<std::vector<Agent>>();
+    for (const auto& [id, node] : fleet.nodes()) {
+      if (node.known) all->push_back(node.agent);
+    }
+    agents_ = std::move(all);
   }
-  for (const auto& [id, job] : const_cast<Queue&>(queue).jobs()) all.jobs.push_back(job.job);
-  for (const auto& [trial, request] : waiting) all.requests.push_back(request);
-  for (const auto& [trial, state] : running) all.running.push_back(state.running);
+  return {rules, agents_, jobs_.share(), waiting.share(), runs_.share()};
+}
+
+Snapshot Image::snapshot() const {
+  Snapshot all{.rules = state_->rules, .agents = *state_->agents, .jobs = {}, .requests = {}, .running = {}};
+  state_->jobs.each([&](const Job& job) { all.jobs.push_back(job); });
+  state_->waiting.each([&](const Request& request) { all.requests.push_back(request); });
+  state_->running.each([&](const State::Runs& one) {
+    all.running.push_back(*one.running);
+    all.running.back().leaving = one.leaving;
+  });
+  std::sort(all.jobs.begin(), all.jobs.end(), [](const Job& a, const Job& b) { return a.id < b.id; });
   std::sort(all.requests.begin(), all.requests.end(),
             [](const Request& a, const Request& b) { return a.trial < b.trial; });
   std::sort(all.running.begin(), all.running.end(),
@@ -53,6 +65,7 @@ Snapshot Pool::snapshot() const {
 }
 
 void Pool::put_agent(Agent agent) {
+  agents_.reset();
   Node& node = fleet.node(agent.id);
   node.agent = std::move(agent);
   node.known = true;
@@ -62,6 +75,7 @@ void Pool::put_agent(Agent agent) {
 void Pool::remove_agent(const AgentId& id) {
   Node* node = fleet.find(id);
   if (!node) return;
+  agents_.reset();
   node->known = false;
   fleet.file(*node);
   fleet.forget_if_empty(id);
@@ -71,13 +85,19 @@ void Pool::put_job(const Job& job) {
   const JobState* known = queue.find(job.id);
   const int before = Fleet::level_of(known ? known->job.priority : job.priority);
   JobState& state = queue.put(job);
+  jobs_.put(job.id.value, state.job);
   if (rules.policy != Policy::kPriority || before == Fleet::level_of(job.priority)) return;
   std::vector<std::pair<Node*, const Part*>> parts;
   for (std::int64_t trial : state.victims) {
     const RunningState& its = running.at(trial);
-    for (std::size_t i = 0; i < its.nodes.size(); ++i) parts.emplace_back(its.nodes[i], &its.running.parts[i]);
+    for (std::size_t i = 0; i < its.nodes.size(); ++i) parts.emplace_back(its.nodes[i], &its.running->parts[i]);
   }
   fleet.relevel(parts, before, Fleet::level_of(job.priority));
+}
+
+void Pool::forget(JobState& job) {
+  jobs_.erase(job.job.id.value);
+  queue.forget(job);
 }
 
 void Pool::remove_job(ExperimentId id) {
@@ -90,22 +110,22 @@ void Pool::remove_job(ExperimentId id) {
   job->waiting.clear();
   queue.show(*job);
   job->gone = true;
-  if (job->live == 0) queue.forget(*job);
+  if (job->live == 0) forget(*job);
 }
 
 void Pool::put_request(const Request& request) {
   JobState* job = queue.find(request.job);
   if (!job || job->gone || running.contains(request.trial.value)) return;
   withdraw(request.trial);
-  waiting[request.trial.value] = request;
+  waiting.put(request.trial.value, request);
   queue.push(*job, shape_of(request), request.trial.value);
 }
 
 void Pool::withdraw(TrialId trial) {
-  auto it = waiting.find(trial.value);
-  if (it == waiting.end()) return;
-  queue.pop(*queue.find(it->second.job), shape_of(it->second), trial.value);
-  waiting.erase(it);
+  const Request* request = waiting.find(trial.value);
+  if (!request) return;
+  queue.pop(*queue.find(request->job), shape_of(*request), trial.value);
+  waiting.erase(trial.value);
 }
 
 void Pool::start(Running started) {
@@ -124,31 +144,37 @@ void Pool::start(JobState& job, const Shape& shape, Running started, std::vector
 }
 
 void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
-  RunningState& state = running[started.trial.value];
-  state.running = std::move(started);
+  const std::int64_t trial = started.trial.value;
+  RunningState& state = running[trial];
+  state.preemptible = started.preemptible;
+  state.leaving = started.leaving;
+  state.running = std::make_shared<const Running>(std::move(started));
+  runs_.put(trial, {state.running, state.leaving});
   state.nodes = std::move(nodes);
   state.job = &job;
-  for (const Part& part : state.running.parts) state.slots += static_cast<int>(part.slots.size());
+  for (const Part& part : state.running->parts) state.slots += static_cast<int>(part.slots.size());
   queue.update(job, [&](JobState& of) {
     ++of.live;
     of.held += state.slots;
-    if (!state.running.leaving) {
+    if (!state.leaving) {
       of.used += state.slots;
       ++of.running;
     }
-    if (state.may_leave()) of.victims.insert(state.running.trial.value);
+    if (state.may_leave()) of.victims.insert(trial);
   });
   change_nodes(state, [&](Node& node, const Part& part) { node.here.push_back({&state, &part}); });
 }
 
 void Pool::leave(RunningState& state) {
-  if (state.running.leaving) return;
+  if (state.leaving) return;
+  const std::int64_t trial = state.running->trial.value;
   queue.update(*state.job, [&](JobState& of) {
     of.used -= state.slots;
     --of.running;
-    of.victims.erase(state.running.trial.value);
+    of.victims.erase(trial);
   });
-  state.running.leaving = true;
+  state.leaving = true;
+  runs_.put(trial, {state.running, true});
   change_nodes(state, [](Node&, const Part&) {});
 }
 
@@ -160,7 +186,7 @@ void Pool::end(TrialId trial) {
   queue.update(job, [&](JobState& of) {
     --of.live;
     of.held -= state.slots;
-    if (state.running.leaving) return;
+    if (state.leaving) return;
     of.used -= state.slots;
     --of.running;
     of.victims.erase(trial.value);
@@ -168,11 +194,14 @@ void Pool::end(TrialId trial) {
   change_nodes(state, [&](Node& node, const Part& part) {
     std::erase_if(node.here, [&](const Node::Holding& holding) { return holding.part == &part; });
   });
-  for (const Part& part : state.running.parts) {
-    if (const Node* node = fleet.find(part.agent); node && !node->known) fleet.forget_if_empty(part.agent);
+  std::vector<AgentId> unknown;
+  for (const Node* node : state.nodes) {
+    if (!node->known) unknown.push_back(node->agent.id);
   }
+  for (const AgentId& agent : unknown) fleet.forget_if_empty(agent);
+  runs_.erase(trial.value);
   running.erase(it);
-  if (job.gone && job.live == 0) queue.forget(job);
+  if (job.gone && job.live == 0) forget(job);
 }
 
 Scheduler::Scheduler(Rules rules) : pool_(std::make_unique<Pool>(std::move(rules))) {}
@@ -182,7 +211,7 @@ Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
 Scheduler::~Scheduler() = default;
 
 void Scheduler::put_rules(Rules rules) {
-  Snapshot all = snapshot();
+  Snapshot all = image().snapshot();
   all.rules = std::move(rules);
   *this = Scheduler(all);
 }
@@ -207,23 +236,23 @@ Plan Scheduler::decide() {
 }
 
 const std::vector<Hold>& Scheduler::holds() const { return pool_->holds; }
-Snapshot Scheduler::snapshot() const { return pool_->snapshot(); }
+Image Scheduler::image() const { return Image(std::make_shared<const Image::State>(pool_->image())); }
 
 const Rules& Scheduler::rules() const { return pool_->rules; }
 int Scheduler::queued() const { return static_cast<int>(pool_->waiting.size()); }
 bool Scheduler::waits(TrialId trial) const { return pool_->waiting.contains(trial.value); }
 
-std::map<ExperimentId, Scheduler::Waiting> Scheduler::waiting() const {
-  std::map<ExperimentId, Waiting> found;
+std::vector<std::pair<ExperimentId, Scheduler::Standing>> Scheduler::standings() const {
+  std::vector<std::pair<ExperimentId, Standing>> found;
   for (const auto& [id, job] : pool_->queue.jobs()) {
-    if (const Waiting its = sum(job); its.requests > 0) found.emplace(job.job.id, its);
+    if (const Standing its = sum(job); its.requests > 0 || its.running > 0) found.emplace_back(job.job.id, its);
   }
   return found;
 }
 
-Scheduler::Waiting Scheduler::waiting(ExperimentId id) const {
+Scheduler::Standing Scheduler::standing(ExperimentId id) const {
   const JobState* job = pool_->queue.find(id);
-  return job ? sum(*job) : Waiting();
+  return job ? sum(*job) : Standing();
 }
 
 Plan schedule(const Snapshot& snapshot) { return Scheduler(snapshot).decide(); }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -15,18 +16,21 @@
 #include <utility>
 #include <vector>
 
+#include "master/scheduler/marks.h"
 #include "master/scheduler/scheduler.h"
+#include "master/scheduler/shared_table.h"
 
 namespace det::scheduler {
 
 struct JobState;
 
 struct RunningState {
-  Running running;
+  std::shared_ptr<const Running> running;  ///< as it was when it started
   JobState* job = nullptr;
+  bool preemptible = true, leaving = false;  ///< by now
   int slots = 0;                    ///< over all parts
   std::vector<struct Node*> nodes;  ///< of each part
-  bool may_leave() const { return running.preemptible && !running.leaving && slots > 0; }
+  bool may_leave() const { return preemptible && !leaving && slots > 0; }
 };
 
 /// An agent, known or only named by what runs there.
@@ -37,7 +41,7 @@ struct Node {
   };
   Agent agent;
   bool known = false;
-  int order = 0;  ///< among the agents by id
+  int order = 0;  ///< among the agents by id: it stands for this one in the indexes
   std::vector<Holding> here;
   // During a pass: what is promised to those who wait, and whether the agent is kept for who holds the
   // reservation.
@@ -79,28 +83,14 @@ struct Node {
 class Fleet {
  public:
   static constexpr int kNobody = 100;
-  struct ByFree {
-    using is_transparent = void;
-    bool operator()(const std::pair<int, Node*>& a, int count) const { return a.first < count; }
-    bool operator()(const std::pair<int, Node*>& a, const std::pair<int, Node*>& b) const {
-      return a.first != b.first ? a.first < b.first : a.second->order < b.second->order;
-    }
-  };
+  /// Rooms of agents at one level: the least total first, of one total the largest base.
   struct Room {
     int total = 0;  ///< free, coming, and held by victims of this level or a larger one
     int base = 0;
-    Node* node = nullptr;
+    bool operator<(const Room& b) const { return total != b.total ? total < b.total : base > b.base; }
   };
-  struct ByRoom {
-    using is_transparent = void;
-    bool operator()(const Room& a, int total) const { return a.total < total; }
-    bool operator()(const Room& a, const Room& b) const {
-      if (a.total != b.total) return a.total < b.total;
-      if (a.base != b.base) return a.base > b.base;
-      return a.node->order < b.node->order;
-    }
-  };
-  using Rooms = std::set<Room, ByRoom>;
+  /// Agents by their order: of so many so few kinds are there that a bit for each is all that moves.
+  using Rooms = MarksBy<Room>;
 
   explicit Fleet(bool by_priority) : by_priority_(by_priority) {}
   static int level_of(int priority) { return std::clamp(priority, 0, kNobody - 1); }
@@ -135,7 +125,10 @@ class Fleet {
   const std::map<int, Rooms>& levels() const { return levels_; }
 
  private:
-  static const Room* fullest_of(const Rooms& rooms, int capacity);
+  void renumber();
+  Node* node_at(int order) const { return ordered_[static_cast<std::size_t>(order)]; }
+  static Rooms::const_iterator at_least(const Rooms& rooms, int total) { return rooms.lower_bound({total, INT_MAX}); }
+  std::pair<Room, int> fullest_of(const Rooms& rooms, int capacity) const;
   void tally(Node& node) const;
   void file_zero_slot(Node& node);
   void file_free(Node& node, bool was);
@@ -143,12 +136,11 @@ class Fleet {
 
   bool by_priority_;
   std::map<AgentId, Node> nodes_;
-  std::set<std::pair<int, Node*>, ByFree> by_free_;
-  std::set<std::pair<int, Node*>, ByFree> by_zero_slot_;
-  std::map<int, int> agents_with_free_;
+  std::vector<Node*> ordered_;  ///< by their order; null: one that is gone
+  MarksBy<int> by_free_;
+  MarksBy<int> by_zero_slot_;
   std::map<int, Rooms> levels_{{kNobody, {}}};
-  std::vector<Node::Room> rooms_;    ///< of the node being filed
-  std::vector<Rooms::node_type> spare_;  ///< entries taken out, to be put in elsewhere
+  std::vector<Node::Room> rooms_;  ///< of the node being filed
   std::map<int, int> gains_;
   std::map<int, int> capacities_;
   int free_ = 0, leaving_ = 0, capacity_ = 0;
@@ -307,6 +299,20 @@ class Queue {
   Row<UserRank> victims_;
 };
 
+/// A pool at one moment, shared with it.
+struct Image::State {
+  /// What runs.
+  struct Runs {
+    std::shared_ptr<const Running> running;
+    bool leaving = false;  ///< by then
+  };
+  Rules rules;
+  std::shared_ptr<const std::vector<Agent>> agents;
+  SharedTable<Job>::Copy jobs;
+  SharedTable<Request>::Copy waiting;
+  SharedTable<Runs>::Copy running;
+};
+
 struct Pool {
   explicit Pool(Rules rules_in)
       : rules(std::move(rules_in)), fleet(rules.policy == Policy::kPriority), queue(rules) {}
@@ -315,13 +321,13 @@ struct Pool {
   Rules rules;
   Fleet fleet;
   Queue queue;
-  std::unordered_map<std::int64_t, Request> waiting;
+  SharedTable<Request> waiting;
   std::unordered_map<std::int64_t, RunningState> running;
   std::vector<Hold> holds;
 
   bool preempts() const { return rules.preemption && rules.policy != Policy::kRoundRobin; }
   void load(const Snapshot& snapshot);
-  Snapshot snapshot() const;
+  Image::State image();
   void put_agent(Agent agent);
   void remove_agent(const AgentId& id);
   void put_job(const Job& job);
@@ -338,6 +344,12 @@ struct Pool {
   template <typename Change>
   void change_nodes(RunningState& state, const Change& change);
   void begin(JobState& job, Running started, std::vector<Node*> nodes);
+  void forget(JobState& job);
+
+  // What images share, beside what the queue and the fleet know.
+  SharedTable<Job> jobs_;
+  SharedTable<Image::State::Runs> runs_;
+  std::shared_ptr<const std::vector<Agent>> agents_;  ///< null: they have changed since the last image
 };
 
 /// One walk over the queue; true when it decided anything.

@@ -51,6 +51,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -148,6 +149,20 @@ struct Hold {
   int slots = 0;
 };
 
+/// A pool at one moment, shared with its scheduler piece by piece as long as these do not change. Any thread may have it.
+class Image {
+ public:
+  /// All there was, copied: as long as there are requests.
+  Snapshot snapshot() const;
+
+ private:
+  friend class Scheduler;
+  friend struct Pool;
+  struct State;
+  explicit Image(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
 class Scheduler {
  public:
   explicit Scheduler(Rules rules = {});
@@ -180,15 +195,18 @@ class Scheduler {
   /// Requests that wait.
   int queued() const;
   bool waits(TrialId trial) const;
-  /// The requests of one job: how many, the slots that they ask for together, the first by number. Looks at none.
-  struct Waiting {
-    int requests = 0, slots = 0;
-    TrialId first;  ///< 0 for none
+  /// Of one job; looks at none of its requests and allocations.
+  struct Standing {
+    int requests = 0, slots = 0;  ///< that wait, and the slots that they ask for together
+    TrialId first = {};           ///< of these by number; 0 for none
+    int running = 0, held = 0;    ///< allocations, leaving or not, and their slots
+    bool operator==(const Standing&) const = default;
   };
-  std::map<ExperimentId, Waiting> waiting() const;  ///< of jobs that have any
-  Waiting waiting(ExperimentId job) const;
-  /// All there is, copied: as long as there are requests.
-  Snapshot snapshot() const;
+  std::vector<std::pair<ExperimentId, Standing>> standings() const;  ///< of jobs that have any of these, by id
+  Standing standing(ExperimentId job) const;
+  /// Costs little, however much there is.
+  Image image() const;
+  Snapshot snapshot() const { return image().snapshot(); }
 
  private:
   std::unique_ptr<struct Pool> pool_;

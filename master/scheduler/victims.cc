@@ -10,7 +10,7 @@ namespace {
 /// Least important first, of equals the newest.
 bool less_important(const RunningState* a, const RunningState* b) {
   const JobKey &left = a->job->rank.key, &right = b->job->rank.key;
-  return std::tie(right, b->running.trial) < std::tie(left, a->running.trial);
+  return std::tie(right, b->running->trial) < std::tie(left, a->running->trial);
 }
 
 /// Nobody leaves for nothing: let the most important stay first.
@@ -28,7 +28,7 @@ void spare(std::vector<RunningState*>& victims, int need, const Gain& gain) {
 int gain_on(const Node& node, const RunningState& state) {
   int slots = 0;
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
-    if (state.nodes[i] == &node) slots += node.gain(state.running.parts[i]);
+    if (state.nodes[i] == &node) slots += node.gain(state.running->parts[i]);
   }
   return slots;
 }
@@ -50,7 +50,7 @@ bool restores_share(const Taker& taker, const RunningState& victim) {
 int Pass::gain(const RunningState& state) const {
   int slots = 0;
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
-    if (state.nodes[i]->filed) slots += state.nodes[i]->gain(state.running.parts[i]);
+    if (state.nodes[i]->filed) slots += state.nodes[i]->gain(state.running->parts[i]);
   }
   return slots;
 }
@@ -75,7 +75,7 @@ std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
   const auto& levels = pool_.fleet.levels();
   for (auto level = levels.rbegin(); level != levels.rend() && level->first > above; ++level) {
     if (level->first == Fleet::kNobody || level->second.empty()) continue;
-    if (level->second.rbegin()->total < slots) continue;
+    if (level->second.rbegin()->first.total < slots) continue;
     for (Node* node : pool_.fleet.candidates(level->first, slots)) {
       const int need = slots - node->base();
       if (best && cost(victims).first < need) break;  // all that follow must vacate more
@@ -186,7 +186,7 @@ std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& nod
     if (!state) break;
     gained += gain_on(node, *state);
     chosen.push_back(state);
-    if (gained < need) pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running->trial.value, state->slots);
   }
   restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   if (gained < need) return {};
@@ -202,7 +202,7 @@ std::vector<RunningState*> Pass::by_share_anywhere(const Taker& taker, int need)
     if (!state) break;
     gained += gain(*state);
     chosen.push_back(state);
-    if (gained < need) pool_.queue.lend(*state->job, state->running.trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running->trial.value, state->slots);
   }
   restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   return chosen;
@@ -210,19 +210,19 @@ std::vector<RunningState*> Pass::by_share_anywhere(const Taker& taker, int need)
 
 void Pass::restore_shares(const std::vector<RunningState*>& victims, std::size_t lent) {
   for (std::size_t i = 0; i < lent; ++i) {
-    pool_.queue.give_back(*victims[i]->job, victims[i]->running.trial.value, victims[i]->slots);
+    pool_.queue.give_back(*victims[i]->job, victims[i]->running->trial.value, victims[i]->slots);
   }
 }
 
 RunningState* Pass::most_served_on(const Taker& taker, const Node& node) const {
   RunningState* best = nullptr;
   auto key = [](const RunningState& state) {
-    return std::tuple(state.job->user->rank, state.job->rank, state.running.trial);
+    return std::tuple(state.job->user->rank, state.job->rank, state.running->trial);
   };
   for (const Node::Holding& holding : node.here) {
     RunningState& state = *holding.running;
     // Those already chosen are no victims of their job any more.
-    if (!state.may_leave() || !state.job->victims.contains(state.running.trial.value)) continue;
+    if (!state.may_leave() || !state.job->victims.contains(state.running->trial.value)) continue;
     if (gain_on(node, state) == 0 || !restores_share(taker, state)) continue;
     if (!best || key(*best) < key(state)) best = &state;
   }

@@ -1,6 +1,7 @@
 // Owns the benchmark of the whole core: what an event and all that follows from it (searcher, scheduler, rows, messages)
 // cost on 10,000 slots with 100,000 trials waiting, beside 100 slots, by turns; and how long 100,000 trials take from
-// submission to their end, with agents that only say what they would.
+// submission to their end, with agents that only say what they would. And how long the core stands still for those who
+// ask why something waits, or for the queue.
 #include "master/core/core.h"
 
 #include <time.h>
@@ -118,20 +119,23 @@ class World {
   int requests_ = 0;
 };
 
+/// Experiments of a hundred trials each, of every size.
+void fill(World& world, int trials) {
+  constexpr int kSizes[] = {1, 1, 1, 1, 2, 4, 8, 16};
+  for (int i = 0; i < trials / 100; ++i) {
+    auto config = search("random", 1'000'000, 100);
+    config->resources.slots_per_trial = kSizes[i % 8];
+    config->resources.is_single_node = kSizes[i % 8] <= 8 && i % 2 == 0;
+    config->resources.priority = 42 + i % 3;
+    world.submit(config, 1 + i % 20);
+  }
+}
+
 /// A full cluster where things happen: trials attach, report, end and are killed, and searches go on; important
 /// experiments come, others change their place; agents go and come back.
 class Busy {
  public:
-  Busy(int agents, int trials, scheduler::Policy policy) : world_(agents, policy) {
-    constexpr int kSizes[] = {1, 1, 1, 1, 2, 4, 8, 16};
-    for (int i = 0; i < trials / 100; ++i) {
-      auto config = search("random", 1'000'000, 100);
-      config->resources.slots_per_trial = kSizes[i % 8];
-      config->resources.is_single_node = kSizes[i % 8] <= 8 && i % 2 == 0;
-      config->resources.priority = 42 + i % 3;
-      world_.submit(config, 1 + i % 20);
-    }
-  }
+  Busy(int agents, int trials, scheduler::Policy policy) : world_(agents, policy) { fill(world_, trials); }
 
   void event() {
     take();
@@ -144,6 +148,7 @@ class Busy {
     serve();
   }
   std::vector<double> micros;
+  const scheduler::Scheduler& pool() { return world_.core().pools().begin()->second; }
   std::size_t waiting() { return world_.core().trials().size() - world_.core().allocations().size(); }
 
  private:
@@ -213,6 +218,24 @@ double percentile(std::vector<double> values, double at) {
   return *place;
 }
 
+/// What the thread of the core does for a look at the whole queue, and what the events pay that come after.
+void look(const std::string& name, Busy& busy) {
+  std::vector<double> images, standings;
+  busy.micros.clear();
+  for (int round = 0; round < 50; ++round) {
+    const double start = cpu_micros();
+    const scheduler::Image image = busy.pool().image();
+    const double seen = cpu_micros();
+    const auto jobs = busy.pool().standings();
+    images.push_back(seen - start);
+    standings.push_back(cpu_micros() - seen);
+    for (int i = 0; i < 100; ++i) busy.event();
+  }
+  bench::figure("core_" + name + "_image_most", percentile(images, 1), "us", "<=", 1000);
+  bench::figure("core_" + name + "_standings_most", percentile(standings, 1), "us", "<=", 1000);
+  bench::figure("core_" + name + "_p50_after_images", percentile(busy.micros, 0.5), "us", "<=", 100);
+}
+
 void compare(const std::string& name, scheduler::Policy policy) {
   Busy small(13, 1000, policy), large(1250, 110'000, policy);
   for (int round = 0; round < 20; ++round) {
@@ -225,6 +248,7 @@ void compare(const std::string& name, scheduler::Policy policy) {
   bench::figure("core_" + name + "_10000_slots_p50", percentile(large.micros, 0.5), "us", "<=", 100);
   bench::figure("core_" + name + "_10000_slots_p99", large_p99, "us", "<=", 100);
   bench::figure("core_" + name + "_p99_ratio", large_p99 / small_p99, "x", "<=", 3);
+  look(name, large);
 }
 
 /// Every trial is started, attaches, validates as long as its search lets it, and leaves.
@@ -263,6 +287,19 @@ void run_all(const std::string& name, std::int64_t trials) {
   bench::figure("core_100000_trials_" + name, seconds, "s", "<=", 10);
 }
 
+/// From rows in memory to a core that takes inputs; what the database needs to read them comes on top.
+void restart() {
+  World world(1250, scheduler::Policy::kPriority);
+  sim::MemoryDisk disk;
+  world.disk_ = &disk;
+  fill(world, 110'000);
+  core::Recovered rows = disk.recover();
+  std::optional<Result<Core>> core;
+  const double seconds = bench::seconds_of([&] { core.emplace(Core::restore({}, std::move(rows), {})); });
+  if (!*core || (*core)->pools().at("default").queued() < 100'000) std::exit(1);
+  bench::figure("core_restart_100000_waiting", seconds, "s", "<=", 3);
+}
+
 }  // namespace
 
 int main() {
@@ -271,4 +308,5 @@ int main() {
   compare("round_robin", scheduler::Policy::kRoundRobin);
   run_all("random", 100'000);
   run_all("async_halving", 100'000);
+  restart();
 }

@@ -92,5 +92,14 @@ TEST_CASE("a task is a trial's or a command, and is over with it") {
   CHECK(db::list_allocations(three.pool, core::as_trial(core::CommandId(2)))->size() == 1);
 }
 
+TEST_CASE("who has slots of a pool is read with the time since when") {
+  Three three;
+  const core::Allocation runs = allocation_of(2, core::AllocationState::kRunning);
+  const auto live = db::live_since(three.pool, runs.pool);
+  REQUIRE(live);
+  CHECK(*live == std::vector{std::pair(core::as_trial(core::CommandId(2)), runs.started)});
+  CHECK(db::live_since(three.pool, "no such pool")->empty());
+}
+
 }  // namespace
 }  // namespace det::test

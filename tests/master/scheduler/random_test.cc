@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -27,24 +28,29 @@ class World {
   /// What is said of the queue without a copy of it.
   void check_waiting() {
     const Snapshot pool = scheduler_.snapshot();
-    std::map<ExperimentId, Scheduler::Waiting> waiting;
+    std::map<ExperimentId, Scheduler::Standing> standing;
     for (const Request& request : pool.requests) {
-      Scheduler::Waiting& its = waiting[request.job];
+      Scheduler::Standing& its = standing[request.job];
       if (its.requests++ == 0) its.first = request.trial;  // in their order
       its.slots += request.slots;
       REQUIRE(scheduler_.waits(request.trial));
     }
     REQUIRE(scheduler_.queued() == static_cast<int>(pool.requests.size()));
-    const auto said = scheduler_.waiting();
-    REQUIRE(said.size() == waiting.size());
-    for (const auto& [job, its] : waiting) {
-      for (const Scheduler::Waiting& one : {said.at(job), scheduler_.waiting(job)}) {
-        REQUIRE(one.requests == its.requests);
-        REQUIRE(one.slots == its.slots);
-        REQUIRE(one.first == its.first);
-      }
+    for (const Running& one : pool.running) {
+      REQUIRE_FALSE(scheduler_.waits(one.trial));
+      ++standing[one.job].running;
+      for (const Part& part : one.parts) standing[one.job].held += static_cast<int>(part.slots.size());
     }
-    for (const Running& one : pool.running) REQUIRE_FALSE(scheduler_.waits(one.trial));
+    const auto said = scheduler_.standings();
+    REQUIRE(std::map(said.begin(), said.end()) == standing);
+    for (const auto& [job, its] : standing) REQUIRE(scheduler_.standing(job) == its);
+  }
+
+  /// Images stay what they were, whatever has happened since.
+  void check_images() {
+    for (const auto& [image, before] : images_) REQUIRE(show(image.snapshot()) == before);
+    images_.emplace_back(scheduler_.image(), show(scheduler_.snapshot()));
+    if (images_.size() > 4) images_.pop_front();
   }
 
   /// Every suggestion is tried, and judged by the reference.
@@ -228,6 +234,7 @@ class World {
 
   Random random_;
   Scheduler scheduler_;
+  std::deque<std::pair<Image, std::string>> images_;
   std::int64_t trial_ = 0;
   int starts_ = 0, overtaken_ = 0;
 };
@@ -254,6 +261,7 @@ TEST_CASE("what an explanation suggests starts the request") {
     for (int step = 0; step < 60; ++step) {
       world.step();
       world.check_waiting();
+      world.check_images();
       if (step % 10 == 9) tried += world.check_explanations();
     }
   }
