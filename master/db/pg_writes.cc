@@ -170,6 +170,24 @@ Statement insert_checkpoint(const core::InsertCheckpoint& row) {
              row.metadata, row.reported)};
 }
 
+/// All in one statement, in this order.
+Statement append_logs(const std::vector<const core::AppendTaskLog*>& lines) {
+  std::vector<std::string> tasks, allocations, levels;
+  std::vector<WallTime> times;
+  std::vector<Bytes> texts;
+  for (const core::AppendTaskLog* line : lines) {
+    tasks.push_back(line->task.value);
+    allocations.push_back(line->allocation.value);
+    times.push_back(line->time);
+    levels.push_back(line->level);
+    texts.push_back(Bytes{line->text});
+  }
+  return {"INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
+          " SELECT task, allocation, '', -1, time, level, '', 'master', log FROM"
+          " unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::bytea[]) AS line (task, allocation, time, level, log)",
+          Params(tasks, allocations, times, levels, texts)};
+}
+
 /// What the locks are taken of.
 struct Touched {
   std::set<std::string> tasks;  ///< whose log is written
@@ -272,12 +290,7 @@ Statement statement_for(const core::Write& write) {
                 " AND NOT archived AND grp NOT IN ('gpu', 'cpu', 'memory', 'disk', 'network')",
                 Params(w.trial, w.beyond)};
           },
-          [](const core::AppendTaskLog& w) {
-            return Statement{
-                "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source,"
-                " log) VALUES ($1, $2, '', -1, $3, $4, '', 'master', $5)",
-                Params(w.task, w.allocation, w.time, w.level, Bytes{w.text})};
-          }},
+          [](const core::AppendTaskLog& w) { return append_logs({&w}); }},
       write);
 }
 
@@ -299,9 +312,14 @@ std::vector<Statement> statements_for(const std::vector<const std::vector<core::
   };
   std::vector<Row> rows;
   std::map<std::pair<std::size_t, std::string>, std::size_t> places;
+  std::vector<const core::AppendTaskLog*> lines;
   for (const auto* group : groups) {
     for (const core::Write& write : *group) {
       touched.add(write);
+      if (const auto* line = std::get_if<core::AppendTaskLog>(&write)) {
+        lines.push_back(line);
+        continue;
+      }
       const auto row = row_of(write);
       const auto known = row ? places.try_emplace(*row, rows.size()) : std::pair(places.end(), true);
       if (known.second) {
@@ -326,6 +344,7 @@ std::vector<Statement> statements_for(const std::vector<const std::vector<core::
       out.push_back(statement_for(*row.last));
     }
   }
+  if (!lines.empty()) out.push_back(append_logs(lines));
   return out;
 }
 
