@@ -33,7 +33,7 @@ struct Settings {
   Json shown_config = Json::object();  ///< what administrators see of the master's settings; no secrets
   std::vector<std::string> allowed_host_paths;  ///< that experiments may mount; empty: any
   std::string default_pool = "default";
-  Duration heartbeat = std::chrono::seconds(10);
+  Duration heartbeat = std::chrono::seconds(2);
   Duration agent_lease = std::chrono::minutes(10);
   Duration agent_kill_grace = kDefaultKillGrace;
   Duration unmanaged_limit = std::chrono::minutes(5);

@@ -197,7 +197,7 @@ OptionTable all_options() {
           {"allowed_storage_hosts", Kind::kString, "",
            "Hosts of stores, separated by commas, that experiments may name in endpoint_url, whatever their addresses are; "
            "empty means any whose address is not of the master's own machine or link (loopback, link-local)."},
-          {"heartbeat", Kind::kDuration, "10s",
+          {"heartbeat", Kind::kDuration, "2s",
            "How often agents say that they live; three missed end the connection."},
           {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
           {"agent_kill_grace", Kind::kDuration, "10s", "From SIGTERM to SIGKILL of an allocation's processes."},

@@ -9,9 +9,9 @@
 namespace det::core {
 namespace {
 
-/// How long an agent may be silent before what a user wants gone is over without its word: an agent that is started anew
-/// is back by then, and who waits has an answer within 15 s.
-constexpr Duration kAwayPatience = std::chrono::seconds(10);
+/// How long an agent may be away before what a user wants gone is over without its word. One that is started anew is back by
+/// then, as are all when the master was; and with the three heartbeats after which silence counts, who waits has an answer in 15 s.
+constexpr Duration kAwayPatience = std::chrono::seconds(8);
 
 constexpr int kFirstPort = 29400;  // as torchrun
 constexpr int kPorts = 2000;       // well below those that the kernel gives out

@@ -160,6 +160,7 @@ CREATE INDEX experiments_live ON experiments (id) WHERE state NOT IN ('COMPLETED
 CREATE INDEX experiments_project ON experiments (project_id);
 CREATE INDEX experiments_list ON experiments (id) INCLUDE (archived, state, owner_id, project_id);  -- lists
 CREATE INDEX experiments_model ON experiments (model_definition, owner_id) WHERE model_definition <> '';
+CREATE INDEX experiments_ended ON experiments (ended DESC NULLS LAST, id DESC);
 
 -- core.
 CREATE TABLE trials (

@@ -148,6 +148,18 @@ class Exits(unittest.TestCase):
         self.cluster.det("experiment", "kill", id)
         wait_until("its end", lambda: self.cluster.experiment(id)["state"] == "STATE_CANCELED", 13)
 
+    def test_what_runs_on_a_machine_that_stands_still_is_killed_within_15_s_and_gone_when_it_goes_on(self):
+        id = self.cluster.create(self.empty, command("echo up; sleep 600"))
+        trial = self.cluster.trial_id(id)
+        wait_until("it to run", lambda: "up" in self.cluster.logs(trial))
+        agent = self.cluster.agents["a1"].pid
+        os.kill(agent, signal.SIGSTOP)
+        self.addCleanup(os.kill, agent, signal.SIGCONT)
+        self.cluster.det("experiment", "kill", id)
+        self.cluster.wait_state(id, "CANCELED", timeout=15)
+        os.kill(agent, signal.SIGCONT)
+        wait_until("its processes to be gone", lambda: not self.cluster.task_processes(trial))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -69,7 +69,7 @@ TEST_CASE("what a user wants gone from a silent agent is over in seconds, and it
   bench.disconnect("a1");
   bench.pass(std::chrono::seconds(4));
   bench.act(id, action);
-  bench.pass(std::chrono::seconds(5));
+  bench.pass(std::chrono::seconds(3));
   CHECK(bench.live(kTrial));
   bench.pass(std::chrono::seconds(1));
   CHECK(bench.experiment(id).state == State::kCanceled);
@@ -114,7 +114,7 @@ TEST_CASE("what was killed is over in seconds when its agent does not come back 
   bench.update(kTrial, AllocationState::kRunning);
   bench.act(id, ExperimentAction::kKill);
   bench.restart();
-  bench.pass(std::chrono::seconds(10));
+  bench.pass(std::chrono::seconds(8));
   CHECK(bench.experiment(id).state == State::kCanceled);
 }
 
