@@ -190,7 +190,7 @@ void Queue::pop_first(JobState& job, const Shape& shape) {
   tidy(job, line);
 }
 
-void Queue::tidy(JobState& job, std::map<Shape, JobState::Line>::iterator line) {
+void Queue::tidy(JobState& job, decltype(JobState::waiting)::iterator line) {
   relist(job, line->first, line->second);
   if (line->second.trials.empty()) job.waiting.erase(line);
 }

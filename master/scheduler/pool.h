@@ -6,6 +6,8 @@
 // memory: events come by the thousand, and an allocator that has to tidy up makes the slow ones.
 #pragma once
 
+#include <boost/container/flat_map.hpp>
+
 #include <algorithm>
 #include <climits>
 #include <cstdint>
@@ -200,7 +202,7 @@ struct UserState {
   double weight = 1;
   int used = 0;  ///< slots of what runs and does not leave, and of what is promised
   int jobs = 0;
-  std::map<Shape, std::set<JobRank>> waiting;
+  boost::container::flat_map<Shape, std::set<JobRank>> waiting;
   std::set<JobRank> victims;
 };
 struct JobState {
@@ -214,7 +216,7 @@ struct JobState {
     bool listed = false;  ///< among those that wait
     auto first() const { return std::next(trials.begin(), held); }
   };
-  std::map<Shape, Line> waiting;
+  boost::container::flat_map<Shape, Line> waiting;
   std::set<std::int64_t> victims;                   ///< trials that may be asked to leave
   int held = 0;                                     ///< slots of all that runs, leaving or not
   int used = 0;                                     ///< slots of what runs and does not leave
@@ -273,7 +275,7 @@ class Queue {
   void lend(JobState& job, std::int64_t trial, int slots);
   void give_back(JobState& job, std::int64_t trial, int slots);
 
-  const std::map<Shape, Row<UserRank>>& lines() const { return lines_; }
+  const boost::container::flat_map<Shape, Row<UserRank>>& lines() const { return lines_; }
   const Row<UserRank>& victims() const { return victims_; }
 
  private:
@@ -290,12 +292,12 @@ class Queue {
   void relist(JobState& job, const Shape& shape, JobState::Line& line);
   void list(JobState& job, const Shape& shape, JobState::Line& line);
   void unlist(JobState& job, const Shape& shape, JobState::Line& line);
-  void tidy(JobState& job, std::map<Shape, JobState::Line>::iterator line);
+  void tidy(JobState& job, decltype(JobState::waiting)::iterator line);
 
   const Rules& rules_;
   std::map<std::int64_t, JobState> jobs_;
   std::map<std::int64_t, UserState> users_;
-  std::map<Shape, Row<UserRank>> lines_;
+  boost::container::flat_map<Shape, Row<UserRank>> lines_;
   Row<UserRank> victims_;
 };
 
