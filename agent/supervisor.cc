@@ -52,7 +52,7 @@ struct Output {
     log.append(stream, std::move(line));
   }
 
-  /// Whether it printed; closed at its end.
+  /// False at its end.
   bool read_some(LogWriter& log) {
     char buffer[64 * 1024];
     const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);

@@ -79,7 +79,7 @@ struct Slot {
 struct Agent {
   AgentId id;
   std::vector<Slot> slots;  ///< by slot id
-  bool open = true;         ///< takes new work: connected, enabled, not draining
+  bool open = true;         ///< takes new work: connected, enabled, not draining, rid of what is over
   int max_zero_slot = 100;  ///< how many zero-slot allocations it takes
   bool operator==(const Agent&) const = default;
 };
