@@ -358,7 +358,7 @@ std::vector<AgentId> AgentService::connected() {
 
 void AgentService::tick() {
   const MonoTime now = mono_now();
-  const std::uint64_t rights = context_.streams->generation();
+  const std::uint64_t rights = context_.sessions->generation();
   const bool look = rights != rights_ || now >= next_look_;
   if (look) {
     rights_ = rights;

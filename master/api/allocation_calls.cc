@@ -49,7 +49,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
   Credentials credentials = read_credentials(*call);
   const auto open = [this, poll, credentials, seconds]() -> Status {
     TRY_ASSIGN(const Caller caller,
-               authorize("/det.v1.AllocationService/AllocationPreemptionSignal", credentials, context_.pool));
+               authorize("/det.v1.AllocationService/AllocationPreemptionSignal", credentials, *context_.sessions));
     TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.allocation = poll->allocation}));
     // Waits before it asks: a signal between the two is not lost.
     context_.edge.post([this, poll, seconds] {

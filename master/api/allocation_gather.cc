@@ -104,7 +104,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(grpc::CallbackS
   const AllocationId id(request->allocation_id());
   const auto admitted = [this, id, credentials = read_credentials(*call), request]() -> Status {
     TRY_ASSIGN(const Caller caller,
-               authorize("/det.v1.AllocationService/AllocationAllGather", credentials, context_.pool));
+               authorize("/det.v1.AllocationService/AllocationAllGather", credentials, *context_.sessions));
     TRY(find_reporter(context_, caller, {.allocation = id}));
     if (request->request_uuid().empty() || request->request_uuid().size() > 128)
       return fail(Code::kInvalidArgument, "request_uuid: a name of the peer of 1 to 128 bytes");

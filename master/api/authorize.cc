@@ -107,11 +107,11 @@ Status authorize_tokens(const Caller& caller, Action action, const std::vector<s
   return {};
 }
 
-Result<Caller> identify(Credentials credentials, db::Pool& pool) {
+Result<Caller> identify(Credentials credentials, Sessions& sessions) {
   Caller caller{.credentials = std::move(credentials)};
   if (caller.credentials.user_token.empty()) return fail(Code::kUnauthenticated, "not logged in");
   caller.token_hash = token_hash(caller.credentials.user_token);
-  auto session = db::find_session(pool, caller.token_hash);
+  auto session = sessions.find(caller.token_hash);
   if (!session && session.error().code == Code::kNotFound)
     return fail(Code::kUnauthenticated, "the session has ended; log in again");
   if (!session) return tl::unexpected(session.error());
@@ -193,7 +193,7 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
   return seen;
 }
 
-Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool,
+Result<Caller> authorize(std::string_view method, Credentials credentials, Sessions& sessions,
                          const google::protobuf::Message* request) {
   const Access* const entry = access(method);
   if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
@@ -201,7 +201,7 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
   const bool by_allocation = entry->who == Requirement::kUserOrAllocation && credentials.user_token.empty() &&
                              !credentials.allocation_token.empty();
   if (!by_allocation && (entry->who == Requirement::kUser || entry->who == Requirement::kUserOrAllocation)) {
-    TRY_ASSIGN(Caller caller, identify(std::move(credentials), pool));
+    TRY_ASSIGN(Caller caller, identify(std::move(credentials), sessions));
     Status allowed;
     for (const Rule& rule : entry->rules()) {
       if (!allowed) break;
@@ -210,10 +210,11 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, db::P
       else
         allowed = authorize(
             caller, rule.action, rule.target,
-            rule.target > Target::kCluster ? object_ids(rule, *request) : std::vector<std::string>(), pool);
+            rule.target > Target::kCluster ? object_ids(rule, *request) : std::vector<std::string>(),
+            sessions.pool());
     }
     if (allowed) return caller;
-    audit(pool, caller, method, request, allowed);
+    audit(sessions.pool(), caller, method, request, allowed);
     return tl::unexpected(allowed.error());
   }
   Caller caller{.credentials = std::move(credentials)};

@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "master/api/access.h"
+#include "master/api/sessions.h"
 #include "master/db/accounts.h"
 
 namespace det::api {
@@ -51,7 +52,7 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
 /// (null for a stream whose request is not known yet: then only methods without such rules pass)?
 /// kUnauthenticated without valid credentials, kPermissionDenied for an agent from elsewhere or an unknown
 /// method, and what the rules say.
-Result<Caller> authorize(std::string_view method, Credentials credentials, db::Pool& pool,
+Result<Caller> authorize(std::string_view method, Credentials credentials, Sessions& sessions,
                          const google::protobuf::Message* request = nullptr);
 
 /// Notes in the audit log (the table and the master's log) how a change came out, when the method is one. Not

@@ -150,7 +150,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
   /// A reader that is put out gets no further piece.
   Status watched() {
     constexpr const char* kMethod = "/det.v1.CheckpointService/DownloadCheckpoint";
-    TRY(authorize(kMethod, credentials_, context_.pool, &request_));
+    TRY(authorize(kMethod, credentials_, *context_.sessions, &request_));
     const auto id = context_.streams->open(kMethod, credentials_,
                                            std::make_shared<const v1::DownloadCheckpointRequest>(request_),
                                            [cut = cut_](const Error&) { *cut = true; });

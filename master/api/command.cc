@@ -66,6 +66,7 @@ bool is_uuid(const std::string& text) {
 
 Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller& caller,
                                             const v1::LaunchCommandRequest& request, std::int64_t workspace) {
+  Pools pools(context);
   const std::string file = request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
   expconf::Defaults defaults;
   defaults.task_container_defaults = context.settings.task_container_defaults;
@@ -73,7 +74,7 @@ Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller
     TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_name()));
   }
   TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kTask, workspace));
-  TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller));
+  TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
   const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
   return expconf::parse_command(text, file, defaults, &facts);
 }

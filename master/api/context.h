@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/kill_grace.h"
 #include "master/api/call_stats.h"
+#include "master/api/sessions.h"
 #include "master/api/streams.h"
 #include "master/db/bulk.h"
 #include "master/db/metric_cache.h"
@@ -52,6 +53,7 @@ struct Context {
   loop::Workers& passwords;  ///< one thread: hashing, throttling
   loop::Workers& edge;       ///< one thread: state of agent links, harness sessions and followers
   loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
+  std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool);
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();  ///< ticked by the server
   gc::Collector* collector = nullptr;  ///< never null where calls are served
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();

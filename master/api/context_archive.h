@@ -49,7 +49,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
         create_(create),
         response_(response) {
     const bool taken = context_.workers.try_post([this] {
-      auto caller = authorize(method_, credentials_, context_.pool);
+      auto caller = authorize(method_, credentials_, *context_.sessions);
       if (!caller) return this->Finish(to_grpc(caller.error()));
       caller_ = std::move(*caller);
       this->StartRead(&part_);

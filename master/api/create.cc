@@ -80,8 +80,9 @@ Result<expconf::Defaults> defaults_of(const Context& context, const Caller& call
 }
 
 Result<expconf::Parsed> parse_config(const Context& context, const Caller& caller,
-                                     const v1::CreateExperimentRequest& request, const expconf::Defaults& defaults) {
-  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller));
+                                     const v1::CreateExperimentRequest& request, const expconf::Defaults& defaults,
+                                     Pools& pools) {
+  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
   if (request.unmanaged()) facts.pools.clear();  // it takes no slots of ours
   return expconf::parse(request.config(), file_of(request), defaults, {}, &facts);
 }
@@ -185,12 +186,13 @@ Status create_experiment(const Context& context, const Caller& caller,
   TRY(check_request(context, caller, request));
   TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
   if (known) return answer(context, *known, response);
+  Pools pools(context);
   TRY_ASSIGN(expconf::Defaults defaults, defaults_of(context, caller, request));
   TRY_ASSIGN(const db::Destination to, destination_of(context, caller, request, defaults));
   const Status open = check_destination(context, caller, to, request.project_id());
   // What binds a workspace is shown only to those who may use it.
   defaults.policies = policies_at(open ? to : db::Destination{.cluster_policies = to.cluster_policies});
-  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults));
+  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults, pools));
   TRY(open);  // after what is wrong in the file: that comes all at once
   TRY_ASSIGN(ContextArchive files, context_of(request.model_definition(), std::move(archive)));
   if (files.bytes.empty() && request.parent_id() != 0) {

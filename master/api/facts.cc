@@ -1,44 +1,40 @@
 #include "master/api/facts.h"
 
 #include <algorithm>
-#include <map>
 
 #include "master/db/queries_checkpoint.h"
 #include "master/db/queries_config.h"
 #include "master/db/queries_trial.h"
 #include "master/db/queries_workspace.h"
-#include "master/scheduler/fits.h"
 
 namespace det::api {
-namespace {
 
-Result<std::vector<scheduler::PoolShape>> pools(const Context& context) {
-  // Shared: the core may look at it after this call has given up waiting.
-  auto found = std::make_shared<std::map<std::string, scheduler::PoolShape>>();
-  (*found)[context.settings.default_pool] = {};
-  const bool seen = context.loop.glance([found](const core::Core& core) {
-    for (const auto& [id, agent] : core.agents()) {
-      if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
-        pool = scheduler::shape_of(agent.pool, core.agents_of(agent.pool));
-      }
-    }
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+Pools::Pools(const Context& context)
+    : found_(std::make_shared<std::map<std::string, scheduler::PoolShape>>(
+          std::map<std::string, scheduler::PoolShape>{{context.settings.default_pool, {}}})),
+      look_(context.loop.glance([found = found_](const core::Core& core) {
+        for (const auto& [id, agent] : core.agents()) {
+          if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
+            pool = scheduler::shape_of(agent.pool, core.agents_of(agent.pool));
+          }
+        }
+      })) {}
+
+Result<std::vector<scheduler::PoolShape>> Pools::take() {
+  if (!look_.wait()) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   std::vector<scheduler::PoolShape> list;
-  for (auto& [name, pool] : *found) {
+  for (auto& [name, pool] : *found_) {
     pool.name = name;
     list.push_back(std::move(pool));
   }
   return list;
 }
 
-}  // namespace
-
-Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller) {
+Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools) {
   expconf::ClusterFacts facts{.default_pool = context.settings.default_pool,
                               .launch_error = context.settings.launch_error,
                               .host_paths = context.settings.allowed_host_paths};
-  TRY_ASSIGN(auto shapes, pools(context));
+  TRY_ASSIGN(auto shapes, pools.take());
   for (const scheduler::PoolShape& pool : shapes) facts.pools.push_back(pool.name);
   facts.unfit = [shapes = std::move(shapes)](const std::string& pool, int slots, bool single_node) {
     const Status fits = scheduler::fits(shapes, pool, slots, single_node);

@@ -146,7 +146,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
   /// On a worker. The trial runs outside the cluster: its owner reports.
   void look_up_outside() {
-    const auto session = db::find_session(context_.pool, token_hash(credentials_.user_token));
+    const auto session = context_.sessions->find(token_hash(credentials_.user_token));
     auto found = std::make_shared<Found>();
     const bool seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
       auto row = core.trials().find(trial);
@@ -415,7 +415,7 @@ class Refused : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMes
 
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
     grpc::CallbackServerContext* call) {
-  auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), context_.pool);
+  auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), *context_.sessions);
   if (!caller) return new Refused(caller.error());
   auto session = std::make_shared<HarnessSession>(*this, std::move(caller->credentials));
   session->start();

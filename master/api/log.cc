@@ -63,7 +63,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   // -------------------------------------------------------------------------------------------------
 
   void open() {
-    auto caller = authorize(reading_.method, credentials_, context_.pool, reading_.request.get());
+    auto caller = authorize(reading_.method, credentials_, *context_.sessions, reading_.request.get());
     if (!caller) return finish_later(caller.error());
     auto task = reading_.task(context_.pool);
     if (!task) return finish_later(task.error());

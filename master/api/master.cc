@@ -83,7 +83,7 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
   void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
 
   void open() {
-    const auto caller = authorize(kMasterLogs, credentials_, context_.pool, request_.get());
+    const auto caller = authorize(kMasterLogs, credentials_, *context_.sessions, request_.get());
     if (!caller) return Finish(to_grpc(caller.error()));
     audit(context_.pool, *caller, kMasterLogs, request_.get(), {});
     // Tells the gateway that an answer has begun, though its first line may be long in coming.

@@ -213,7 +213,7 @@ class Scraping : public grpc::ServerWriteReactor<v1::ScrapeResponse> {
     StartWrite(&response_);
   }
   Result<std::string> answer() {
-    TRY(authorize(kMethod, credentials_, context_.pool, &request_));
+    TRY(authorize(kMethod, credentials_, *context_.sessions, &request_));
     if (request_.what() == "state") return state_text(context_);
     if (request_.what() == "master") return master_text(context_);
     if (request_.what() == "targets") return targets(context_);

@@ -43,7 +43,7 @@ Reporter describe(const core::Core& core, const core::Allocation& allocation, co
 
 /// The trial outside the cluster that `named` speaks of, when the caller is its owner.
 Result<Reporter> find_outside(const Context& context, const Caller& caller, Named named) {
-  const auto session = db::find_session(context.pool, token_hash(caller.credentials.user_token));
+  const auto session = context.sessions->find(token_hash(caller.credentials.user_token));
   if (!session && session.error().code == Code::kNotFound)
     return fail(Code::kUnauthenticated, "the session has ended; log in again");
   if (!session) return tl::unexpected(session.error());

@@ -243,12 +243,12 @@ gc::Hands Server::hands() {
 void Server::tick() {
   parts_->agent.tick();
   parts_->harness.tick();
-  parts_->context.streams->tick(parts_->context.workers, parts_->context.pool);
+  parts_->context.streams->tick(parts_->context.workers, *parts_->context.sessions);
   parts_->allocation.tick();
   parts_->master.tick();
 }
 
-std::uint64_t Server::rights_generation() const { return parts_->context.streams->generation(); }
+std::uint64_t Server::rights_generation() const { return parts_->context.sessions->generation(); }
 
 void Server::stop(Duration grace) {
   parts_->context.edge.post([parts = parts_.get()] {

@@ -27,14 +27,9 @@ class Streams {
           std::shared_ptr<const google::protobuf::Message> request, Cut cut);
   /// `cut` may still be called for a moment, so it must own what it touches.
   void close(Id id);
-  /// Somebody's rights may have changed.
-  void changed() { ++generation_; }
-  /// Grows with every changed().
-  std::uint64_t generation() const { return generation_; }
-
-  /// On one thread, several times a second: looks at all streams on `workers` when something changed, and
-  /// every 5 s.
-  void tick(loop::Workers& workers, db::Pool& pool);
+  /// On one thread, several times a second: looks at all streams on `workers` when one was opened or somebody's rights
+  /// changed, and every 5 s.
+  void tick(loop::Workers& workers, Sessions& sessions);
 
  private:
   struct Stream {
@@ -47,9 +42,8 @@ class Streams {
     Id id = 0;
     std::shared_ptr<const Stream> opened;  ///< none: closed
   };
-  void take_changes();
+  bool take_changes();
 
-  std::atomic<std::uint64_t> generation_{0};
   std::atomic<Id> next_{1};
   Queue<Change> changes_{1 << 16};
   // Of the ticking thread:
@@ -57,8 +51,5 @@ class Streams {
   std::uint64_t seen_ = 0;
   MonoTime next_look_;
 };
-
-/// True of methods that may take rights away from somebody.
-bool changes_rights(std::string_view method);
 
 }  // namespace det::api

@@ -27,7 +27,7 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
  private:
   Status find(const Context& context, const Credentials& credentials, const char* method,
               const google::protobuf::Message& request, const std::function<Result<TaskId>(db::Pool&)>& task) {
-    TRY(authorize(method, credentials, context.pool, &request));
+    TRY(authorize(method, credentials, *context.sessions, &request));
     TRY_ASSIGN(const TaskId id, task(context.pool));
     TRY_ASSIGN(const db::LogFields found, db::log_fields(context.pool, id));
     fields_.mutable_allocation_ids()->Assign(found.allocations.begin(), found.allocations.end());

@@ -24,13 +24,13 @@ inline grpc::ServerUnaryReactor* unary(const Context& context, grpc::CallbackSer
   loop::Workers& pool = workers ? *workers : context.workers;
   const bool taken = pool.try_post([reactor, credentials, request, method, body = std::move(body), &context,
                                     begun = mono_now()] {
-    auto caller = authorize(method, credentials, context.pool, request);
+    auto caller = authorize(method, credentials, *context.sessions, request);
     if (!caller) {
       context.calls->took(method, mono_now() - begun, false);
       return reactor->Finish(to_grpc(caller.error()));
     }
     const Status done = body(*caller);
-    if (done && changes_rights(method)) context.streams->changed();
+    if (changes_rights(method)) context.sessions->changed();  // one that failed may have changed some
     audit(context.pool, *caller, method, request, done);
     context.calls->took(method, mono_now() - begun, done.has_value());
     reactor->Finish(to_grpc(done));

@@ -154,6 +154,12 @@ struct PgStore::Impl {
     return connection->transact(statements);
   }
 
+  /// Statements name their rows by key, so the first plan of each is as good as any later one: never a new one, and
+  /// none that walks a table which happens to be small. Best effort: without it they are only slower.
+  void settle() {
+    if (connection) (void)connection->script("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off");
+  }
+
   /// A new session with the lock. Drops from `batch` what proves to be stored already.
   Status reconnect(std::vector<Group>& batch) {
     TRY_ASSIGN(Connection fresh, Connection::open(options.connect));
@@ -168,6 +174,7 @@ struct PgStore::Impl {
     log::info("connected to the database again");
     backend = fresh.backend_pid();
     connection = std::move(fresh);
+    settle();
     return {};
   }
 };
@@ -209,6 +216,7 @@ Sequence PgStore::append(std::vector<core::Write> group) {
 
 void PgStore::start(Callbacks callbacks) {
   impl_->callbacks = std::move(callbacks);
+  impl_->settle();
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
 }
 

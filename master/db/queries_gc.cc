@@ -18,6 +18,13 @@ std::vector<std::string> texts(const std::vector<CheckpointId>& uuids) {
   return out;
 }
 
+Result<std::vector<ExperimentId>> ids_of(Result<Rows> rows) {
+  if (!rows) return tl::unexpected(rows.error());
+  std::vector<ExperimentId> ids;
+  for (int i = 0; i < rows->size(); ++i) ids.push_back((*rows)[i].next<ExperimentId>());
+  return ids;
+}
+
 Result<std::vector<Marked>> read_marked(Result<Rows> rows) {
   if (!rows) return tl::unexpected(rows.error());
   std::vector<Marked> out;
@@ -72,11 +79,16 @@ Result<gc::Books> load_books(Pool& pool, ExperimentId id) {
 }
 
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT DISTINCT t.experiment_id FROM checkpoints c JOIN trials t ON t.id ="
-                                         " c.trial_id WHERE c.state IN ('COMPLETED', 'ERROR')"));
-  std::vector<ExperimentId> ids;
-  for (int i = 0; i < rows.size(); ++i) ids.push_back(rows[i].next<ExperimentId>());
-  return ids;
+  return ids_of(pool.query("SELECT DISTINCT t.experiment_id FROM checkpoints c JOIN trials t ON t.id ="
+                           " c.trial_id WHERE c.state IN ('COMPLETED', 'ERROR')"));
+}
+
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool, const std::set<ExperimentId>& among) {
+  std::vector<std::int64_t> asked;
+  for (const ExperimentId id : among) asked.push_back(id.value);
+  return ids_of(pool.query("SELECT id FROM unnest($1::bigint[]) AS id WHERE EXISTS (SELECT FROM checkpoints c JOIN trials t"
+                           " ON t.id = c.trial_id WHERE t.experiment_id = id AND c.state IN ('COMPLETED', 'ERROR'))",
+                           asked));
 }
 
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool) {

@@ -13,6 +13,7 @@ namespace det::db {
 Result<gc::Books> load_books(Pool& pool, ExperimentId id);
 /// Those with checkpoints whose files are there.
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool);
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool, const std::set<ExperimentId>& among);
 /// From which experiments that have not ended start their trials, and those that are versions of models.
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool);
 

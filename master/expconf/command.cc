@@ -69,16 +69,18 @@ Json shared_defaults(const nlohmann::ordered_json& defaults) {
 
 }  // namespace
 
-Type command_type() {
-  return table({defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
-                required("entrypoint", {"command line, or list of string", read_command_line}, "what is run"),
-                section("resources", command_resources_type(), "what it needs of the cluster"),
-                section("environment", environment_type(), "what its processes run in"),
-                defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent that it sees"),
-                optional("work_dir", text({.min = 1}), "the directory it runs in, instead of its context's"),
-                defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()),
-                idle("idle_timeout", any()), idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()),
-                idle("log_policies", any()), idle("preemption_timeout", any())});
+const Type& command_type() {
+  static const Type type = table(
+      {defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
+       required("entrypoint", {"command line, or list of string", read_command_line}, "what is run"),
+       section("resources", command_resources_type(), "what it needs of the cluster"),
+       section("environment", environment_type(), "what its processes run in"),
+       defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent that it sees"),
+       optional("work_dir", text({.min = 1}), "the directory it runs in, instead of its context's"),
+       defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()), idle("idle_timeout", any()),
+       idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()), idle("log_policies", any()),
+       idle("preemption_timeout", any())});
+  return type;
 }
 
 Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& file, const Defaults& defaults,

@@ -85,7 +85,7 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
   TRY_ASSIGN(const Stack stack, stack_of(std::move(user), file, defaults));
   const Merged merged = merge(stack.layers);
   Reader reader(stack.names);
-  Json resolved = top_level(defaults)(reader, merged.tree, "");
+  Json resolved = top_level()(reader, merged.tree, "");
   check_limits(reader, merged.tree, stack.policies);
   if (cluster != nullptr && resolved.is_object())
     check_against(reader, merged.tree, resolved, *cluster, stack.users);
@@ -95,6 +95,7 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
     return fail(std::move(problems));
   }
   tell_overruled(reader, merged, stack.policy_sources, "experiment");
+  apply_defaults(resolved, merged.tree, defaults);
   apply_limits(resolved, merged.tree, stack.policies);
   return Parsed{load(std::move(resolved)), reader.take_warnings()};
 }
@@ -114,7 +115,7 @@ Placement placement(std::string_view yaml, const std::string& file, const Defaul
 
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved) {
   Reader reader("");
-  Json again = top_level({})(reader, node_from_json(resolved), "");
+  Json again = top_level()(reader, node_from_json(resolved), "");
   if (reader.ok()) return load(std::move(again));
   std::vector<Problem> problems = reader.take_problems();
   const bool conflicts = std::all_of(problems.begin(), problems.end(),
@@ -129,7 +130,7 @@ Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string
   if (!root.is_map()) return not_a_map(root, file);
   Reader reader(file);
   reader.expect_part();
-  top_level({})(reader, root, "");
+  top_level()(reader, root, "");
   if (!reader.ok()) return fail(reader.take_problems());
   return reader.take_warnings();
 }

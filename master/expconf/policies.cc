@@ -15,8 +15,8 @@ Type policies_type(Workload workload) {
   const Type constraints = table({optional("resources", resources, "of an experiment or task"),
                                   optional("priority_limit", whole(1, 99),
                                            "the most urgent (smallest) priority that users may ask for")});
-  const Type whole_type = workload == Workload::kTask ? command_type() : top_level({});
-  const Type part("map", [whole_type](Reader& reader, const YamlNode& node, const std::string&) {
+  const Type& whole_type = workload == Workload::kTask ? command_type() : top_level();
+  const Type part("map", [&whole_type](Reader& reader, const YamlNode& node, const std::string&) {
     return whole_type(reader, node, "");
   });
   return table({optional("invariant_config", part, "goes over every user's configuration"),

@@ -1,6 +1,7 @@
 // Owns the section `searcher`: which searches there are and what each takes (determined-0.38 §1.6).
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -236,18 +237,29 @@ std::vector<Field> all_fields() {
   return fields;
 }
 
+/// How each search is read, by its name.
+const std::map<std::string, Type>& tables() {
+  static const std::map<std::string, Type> all = [] {
+    std::map<std::string, Type> made;
+    for (const Kind& kind : kinds()) {
+      std::vector<Field> fields = common();
+      fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
+      made.emplace(kind.name, table(std::move(fields), kind.check,
+                                    [here = kind.name](const std::string& field) { return belongs_to(field, here); }));
+    }
+    return made;
+  }();
+  return all;
+}
+
 Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path) {
   if (!node.is_map()) return wrong_type(reader, node, path, "a map");
   const YamlNode* name = node.find("name");
   const std::string name_path = child(path, "name");
   if (name != nullptr && !name->is_null() && name->kind != YamlNode::Kind::kString)
     return wrong_type(reader, *name, name_path, "a string");
-  for (const Kind& kind : kinds()) {
-    if (name == nullptr || name->is_null() || name->text != kind.name) continue;
-    std::vector<Field> fields = common();
-    fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
-    return table(std::move(fields), kind.check,
-                 [&](const std::string& field) { return belongs_to(field, kind.name); })(reader, node, path);
+  if (name != nullptr && !name->is_null()) {
+    if (const auto found = tables().find(name->text); found != tables().end()) return found->second(reader, node, path);
   }
   if ((name == nullptr || name->is_null()) && reader.partial())
     return table(all_fields())(reader, node, path);

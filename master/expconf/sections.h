@@ -10,15 +10,17 @@
 
 namespace det::expconf {
 
-/// The whole document.
-Type top_level(const Defaults& defaults);
+/// The whole document. Made once: it is most of what reading a configuration costs.
+const Type& top_level();
+/// What this submission has where nobody says it, in what `top_level` resolved without a problem.
+void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaults);
 
 /// What in the merged tree does not fit the cluster. `users`: the sources that users write; what the admin mounts is
 /// the admin's affair. `slots`: the field that says how many slots it needs at once.
 void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
                    const std::vector<int>& users, const std::string& slots = "resources.slots_per_trial");
 /// A command's whole document.
-Type command_type();
+const Type& command_type();
 
 /// Warns of what the user (source 0) said and the sources `policies` overrule. `whom`: "experiment".
 void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies, const char* whom);

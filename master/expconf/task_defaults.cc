@@ -81,7 +81,7 @@ Result<TaskDefaults> read_task_defaults(const YamlNode& tree) {
       *at = entry.value;
     }
   }
-  top_level({})(reader, config, "");
+  top_level()(reader, config, "");
   std::vector<Problem> problems = reader.take_problems();
   for (Problem& problem : problems) problem.path = path_here(problem.path);
   if (!problems.empty()) return fail(std::move(problems));

@@ -63,14 +63,15 @@ Type integrations_type() {
   return table({idle("webhooks", webhooks), idle("pachyderm", pachyderm)});
 }
 
+constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
+
 bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 /// `exact`, or a map. Exact: the same bits on any number of slots that divides the virtual shards.
-Type reproducibility_type(std::int64_t seed) {
-  constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
+Type reproducibility_type() {
   static const Type mode = choice({"fast", "exact"});
   const Type map = table(
-      {defaulted("experiment_seed", whole(0, kMostSeed), seed & kMostSeed,
+      {defaulted("experiment_seed", whole(0, kMostSeed), 0,
                  "seeds the search and, through it, every trial; else the time of submission"),
        defaulted("mode", mode, "fast",
                  "exact: the same bits on any number of slots that divides virtual_shards"),
@@ -182,15 +183,12 @@ std::vector<Field> idle_fields() {
           idle("tensorboard_storage", any())};
 }
 
-}  // namespace
-
-Type top_level(const Defaults& defaults) {
+Type make_top_level() {
   constexpr std::int64_t kMostSeconds = 1LL << 31;
-  const std::string name = defaults.name.empty() ? "Experiment" : defaults.name;
   const Type retention = table({optional("log_retention_days", whole(-1, 32767), "-1 is for ever")});
   std::vector<Field> fields{
       optional("version", whole(0, 0), "of this format"),
-      defaulted("name", text({.min = 1, .max = 128}), name, "what people call it"),
+      defaulted("name", text({.min = 1, .max = 128}), "Experiment", "what people call it; else the master adds three words to the default"),
       defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
       defaulted("labels", {"list of string, or a map whose keys are meant", read_labels}, Json::array(),
                 "words to find it by"),
@@ -213,7 +211,7 @@ Type top_level(const Defaults& defaults) {
               "where checkpoints live; else the master says"),
       defaulted("checkpoint_policy", choice({"best", "all", "none"}), "best",
                 "which validations make a checkpoint: one better than all before it, all, or none"),
-      section("reproducibility", reproducibility_type(defaults.experiment_seed), "what repeats"),
+      section("reproducibility", reproducibility_type(), "what repeats"),
       section("profiling", profiling_type(), "what is measured beside training"),
       defaulted("log_policies", log_policies_type(), default_log_policies(),
                 "what a line of the log sets off"),
@@ -226,6 +224,26 @@ Type top_level(const Defaults& defaults) {
   for (const std::vector<Field>& more : {training_fields(), idle_fields()})
     fields.insert(fields.end(), more.begin(), more.end());
   return table(std::move(fields), check_top_level);
+}
+
+/// Nobody says it.
+bool silent(const YamlNode& map, const char* name) {
+  const YamlNode* node = map.find(name);
+  return node == nullptr || node->is_null();
+}
+
+}  // namespace
+
+const Type& top_level() {
+  static const Type type = make_top_level();
+  return type;
+}
+
+void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaults) {
+  if (!defaults.name.empty() && silent(root, "name")) resolved["name"] = defaults.name;
+  const YamlNode* exactness = root.find("reproducibility");
+  if (exactness == nullptr || silent(*exactness, "experiment_seed"))
+    resolved["reproducibility"]["experiment_seed"] = defaults.experiment_seed & kMostSeed;
 }
 
 }  // namespace det::expconf

@@ -2,7 +2,6 @@
 #include "master/loop/loop.h"
 
 #include <algorithm>
-#include <future>
 
 #include "base/log.h"
 
@@ -81,18 +80,17 @@ Answer Loop::ask(core::Input input, Duration timeout) {
 }
 
 bool Loop::inspect(std::function<void(const core::Core&)> read, Duration timeout) {
-  return look(std::move(read), timeout, true);
+  return look(std::move(read), true).wait(timeout);
 }
 
-bool Loop::glance(std::function<void(const core::Core&)> read, Duration timeout) {
-  return look(std::move(read), timeout, false);
-}
+Look Loop::glance(std::function<void(const core::Core&)> read) { return look(std::move(read), false); }
 
-bool Loop::look(std::function<void(const core::Core&)> read, Duration timeout, bool durable) {
+Look Loop::look(std::function<void(const core::Core&)> read, bool durable) {
   auto promise = std::make_shared<std::promise<void>>();
-  auto future = promise->get_future();
-  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }, durable})) return false;
-  return future.wait_for(timeout) == std::future_status::ready;
+  Look look;
+  look.seen_ = promise->get_future();
+  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }, durable})) look.seen_ = {};
+  return look;
 }
 
 void Loop::run() {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <thread>
 #include <variant>
@@ -29,6 +30,19 @@ using Answer = Result<core::ReplyValue>;
 struct Sinks {
   std::function<void(core::Send)> send;
   std::function<void(const Change&)> changed;
+};
+
+/// A question to the core that is under way.
+class Look {
+ public:
+  /// False when it was not answered in time or the loop has stopped.
+  bool wait(Duration timeout = std::chrono::seconds(30)) const {
+    return seen_.valid() && seen_.wait_for(timeout) == std::future_status::ready;
+  }
+
+ private:
+  friend class Loop;
+  std::future<void> seen_;  ///< none: it was not taken
 };
 
 class Loop {
@@ -59,7 +73,8 @@ class Loop {
   bool inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
   /// `inspect` that waits for no write: what `read` saw may not be durable yet, and may so be untrue after a restart.
   /// For what is asked of the cluster on the way to an input, which the core judges again; never for what is shown.
-  bool glance(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
+  /// Asked at once; something else can be done until it is waited for.
+  Look glance(std::function<void(const core::Core&)> read);
 
   /// Since the start; from any thread.
   struct Stats {
@@ -89,7 +104,7 @@ class Loop {
     std::vector<std::function<void()>> inspected;
   };
 
-  bool look(std::function<void(const core::Core&)> read, Duration timeout, bool durable);
+  Look look(std::function<void(const core::Core&)> read, bool durable);
   void run();
   void release();
   void take(Item item);

@@ -31,7 +31,7 @@ struct World {
 /// From the call that submits to the message that reaches the agent.
 void submit_to_allocation(World& world) {
   std::vector<double> ms;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const auto begin = Clock::now();
     world.user->submit("{name: single, metric: loss, max_length: {batches: 1}}");
     const auto started = world.agent->next();

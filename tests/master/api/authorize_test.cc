@@ -23,17 +23,19 @@ TEST_CASE("only login and master info are open to anyone") {
 
 TEST_CASE("a method that is not in the table is refused") {
   db::Pool pool({.url = "host=/nowhere"});
+  Sessions sessions(pool);
   CHECK(access("/det.v1.AuthService/Backdoor") == nullptr);
-  const auto caller = authorize("/det.v1.AuthService/Backdoor", {.user_token = "x", .loopback = true}, pool);
+  const auto caller = authorize("/det.v1.AuthService/Backdoor", {.user_token = "x", .loopback = true}, sessions);
   REQUIRE_FALSE(caller);
   CHECK(caller.error().code == Code::kPermissionDenied);
 }
 
 TEST_CASE("agents are accepted from this machine only") {
   db::Pool pool({.url = "host=/nowhere"});
-  CHECK(authorize("/det.v1.AgentService/Link", {.address = "127.0.0.1", .loopback = true}, pool));
+  Sessions sessions(pool);
+  CHECK(authorize("/det.v1.AgentService/Link", {.address = "127.0.0.1", .loopback = true}, sessions));
   const auto remote =
-      authorize("/det.v1.AgentService/Link", {.address = "10.0.0.7", .loopback = false}, pool);
+      authorize("/det.v1.AgentService/Link", {.address = "10.0.0.7", .loopback = false}, sessions);
   REQUIRE_FALSE(remote);
   CHECK(remote.error().code == Code::kPermissionDenied);
 }

@@ -172,6 +172,43 @@ TEST_CASE("a followed log ends within a second of its reader's rights, whichever
   }
 }
 
+TEST_CASE("who holds a token is asked again when rights have changed, when the session is over, and else seldom") {
+  Office office;
+  Sessions sessions(office.bench.pool);
+  const auto eve = [&] { return sessions.find(token_hash("eve")); };
+  const auto make = [&](Duration lifetime) {
+    REQUIRE(db::create_session(office.bench.pool, office.eve, token_hash("eve"), lifetime));
+  };
+  SECTION("nobody is remembered as unknown") {
+    CHECK(eve().error().code == Code::kNotFound);
+    make(std::chrono::hours(1));
+    CHECK(eve()->user.name == "eve");
+  }
+  SECTION("rights that change") {
+    make(std::chrono::hours(1));
+    REQUIRE(eve());
+    REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
+    CHECK(eve()->user.name == "eve");
+    sessions.changed();
+    CHECK(eve().error().code == Code::kNotFound);
+  }
+  SECTION("a session that is over") {
+    make(std::chrono::seconds(1));
+    REQUIRE(eve());
+    // It expires by our clock too, not when its row goes.
+    REQUIRE(office.bench.pool.query("UPDATE sessions SET expires = now() + interval '1 hour' WHERE user_id = $1", office.eve));
+    REQUIRE(eve());
+    REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
+    CHECK(wait_until([&] { return !eve(); }, std::chrono::seconds(4)));
+  }
+  SECTION("what was changed past the master") {
+    make(std::chrono::hours(1));
+    REQUIRE(eve());
+    REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
+    CHECK(wait_until([&] { return !eve(); }, 2 * Sessions::kLongest));
+  }
+}
+
 TEST_CASE("a followed log of a token ends within a second of its revocation; another's goes on") {
   Office office;
   const std::string login = office.log_in(), token = office.make_token(login);
