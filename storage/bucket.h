@@ -2,14 +2,18 @@
 // key, endpoint and the mend. Large objects go in parts, several at a time, in bounded memory.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "storage/answers.h"
 #include "storage/location.h"
@@ -23,6 +27,10 @@ struct BucketOptions {
   int attempts = 6;             ///< of a request that meets 5xx, 429, SlowDown or no answer
   std::chrono::milliseconds pause{200};  ///< before the second attempt; twice as long before each further one, plus chance
   std::chrono::seconds connect_timeout{10}, stall_timeout{30};
+  /// Since when somebody waits for this process to end; null: nobody ever does. From then on a call for which the store moves
+  /// no byte for `leavers_patience` is given up, and whatever is asked of it afterwards fails at once.
+  std::optional<MonoTime> (*leaving_since)() = nullptr;
+  Duration leavers_patience = std::chrono::seconds(8);
   void (*part_done)() = nullptr;  ///< called by the threads that move files, at each part and small file; null: nobody is told
   const Reach* reach = nullptr;  ///< null: confines(); what is beyond it is kFailedPrecondition, and nothing is sent there
 };
@@ -72,6 +80,8 @@ class Bucket {
   Result<std::string> call(const Call& call, std::map<std::string, std::string>* headers = nullptr) const;
   tl::unexpected<Error> refuse(const Call& call, int status, const std::string& body,
                                const std::map<std::string, std::string>& headers) const;
+  bool is_given_up(MonoTime begun) const;
+  void wait_before(int attempt, MonoTime begun) const;
   std::string full(const std::string& key) const;
   Status put_small(const std::string& key, const std::string& path) const;
   Status put_large(const std::string& key, const std::string& path, std::int64_t size) const;
@@ -87,6 +97,11 @@ class Bucket {
   BucketOptions options_;
   std::string origin_;  ///< scheme and host
   std::string host_, root_;  ///< header "host", and what stands before every key in paths
+  struct Patience {
+    std::atomic<std::int64_t> moved{0};  ///< when the store last moved a byte, as microseconds of MonoTime
+    std::atomic<bool> over{false};
+  };
+  std::shared_ptr<Patience> patience_ = std::make_shared<Patience>();
 };
 
 }  // namespace det::storage

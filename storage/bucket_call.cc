@@ -32,14 +32,28 @@ bool is_passing(int status, const std::string& code) {
 }
 
 /// Half of it is chance, so that the ranks of a gang do not come back together.
-void wait_before(int attempt, std::chrono::milliseconds pause) {
+std::chrono::milliseconds pause_before(int attempt, std::chrono::milliseconds first) {
   constexpr std::chrono::milliseconds kLongest{20'000};
-  const auto longest = std::min(kLongest, pause * (1 << std::min(attempt, 16)));
+  const auto longest = std::min(kLongest, first * (1 << std::min(attempt, 16)));
   static thread_local std::minstd_rand chance{std::random_device{}()};
-  (void)::poll(nullptr, 0, static_cast<int>((longest / 2 + longest / 2 * (chance() % 1000) / 1000).count()));
+  return longest / 2 + longest / 2 * (chance() % 1000) / 1000;
 }
 
 }  // namespace
+
+void Bucket::wait_before(int attempt, MonoTime begun) const {
+  constexpr std::chrono::milliseconds kLook{500};  // between two looks whether anybody waits for us
+  for (auto left = pause_before(attempt, options_.pause); left.count() > 0 && !is_given_up(begun); left -= kLook)
+    (void)::poll(nullptr, 0, static_cast<int>(std::min(left, kLook).count()));
+}
+
+bool Bucket::is_given_up(MonoTime begun) const {
+  const auto since = options_.leaving_since != nullptr ? options_.leaving_since() : std::nullopt;
+  if (!since || patience_->over) return patience_->over;
+  const MonoTime alive = std::max({*since, begun, MonoTime{patience_->moved}});
+  if (mono_now() - alive > options_.leavers_patience) patience_->over = true;
+  return patience_->over;
+}
 
 tl::unexpected<Error> Bucket::refuse(const Call& call, int status, const std::string& body,
                                      const std::map<std::string, std::string>& headers) const {
@@ -93,7 +107,10 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
   const Reach& reach = options_.reach != nullptr ? *options_.reach : confines();
   if (const std::string refusal = refusal_of(reach, location_.endpoint); !refusal.empty())
     return fail(Code::kFailedPrecondition, name_of(call.key) + " at " + origin_ + ": " + refusal);
+  const MonoTime begun = mono_now();
   for (int attempt = 0;; ++attempt) {
+    if (is_given_up(begun))
+      return fail(Code::kUnavailable, name_of(call.key) + " at " + origin_ + ": the store moves nothing, and this process is to end");
     const bool last = attempt + 1 >= options_.attempts;
     Unsigned signed_request = request;
     if (!location_.access_key.empty()) sign(signed_request, location_, time_of_signature());
@@ -106,11 +123,13 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
                             .connect_timeout = options_.connect_timeout,
                             .stall_timeout = options_.stall_timeout,
                             .inner = is_trusted(reach, location_.endpoint),
-                            .most_bytes = call.most_bytes});
+                            .most_bytes = call.most_bytes,
+                            .moved = [this] { patience_->moved = mono_now().micros; },
+                            .give_up = [this, begun] { return is_given_up(begun); }});
     if (!answer) {
       const Error& error = answer.error();
       if (error.code == Code::kUnavailable && !last) {
-        wait_before(attempt, options_.pause);
+        wait_before(attempt, begun);
         continue;
       }
       return fail(error.code, name_of(call.key) + " at " + origin_ + ": " + make_utf8(error.message));
@@ -124,7 +143,7 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
     }
     if (last || !is_passing(late ? 500 : answer->status, code))
       return refuse(call, late ? 500 : answer->status, answer->body, answer->headers);
-    wait_before(attempt, options_.pause);
+    wait_before(attempt, begun);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <utility>
 
 #include "storage/curl.h"
 #include "storage/reach.h"
@@ -31,6 +32,7 @@ struct Incoming {
   const Exchange& request;
   Answer answer = {};
   bool refused = false, too_long = false;
+  curl_off_t bytes = 0;  ///< both ways
   std::string inner = {};  ///< the address that it stopped at
 };
 
@@ -70,6 +72,12 @@ std::size_t take_body(char* data, std::size_t size, std::size_t count, void* use
   if (incoming.too_long) return 0;
   incoming.answer.body += piece;
   return piece.size();
+}
+
+int watch_progress(void* user, curl_off_t, curl_off_t in, curl_off_t, curl_off_t out) {
+  auto& incoming = *static_cast<Incoming*>(user);
+  if (std::exchange(incoming.bytes, in + out) != in + out && incoming.request.moved) incoming.request.moved();
+  return incoming.request.give_up && incoming.request.give_up() ? 1 : 0;
 }
 
 /// Sees the very address that is connected to, whatever the name meant when it was looked at before.
@@ -131,6 +139,9 @@ Result<Answer> exchange(const Exchange& request) {
   curl.easy_setopt(handle, CURLOPT_HEADERDATA, &incoming);
   curl.easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
   curl.easy_setopt(handle, CURLOPT_WRITEDATA, &incoming);
+  curl.easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl.easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, watch_progress);
+  curl.easy_setopt(handle, CURLOPT_XFERINFODATA, &incoming);
   if (!request.inner) {
     curl.easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_outward);
     curl.easy_setopt(handle, CURLOPT_OPENSOCKETDATA, &incoming);

@@ -21,6 +21,9 @@ struct Exchange {
   std::chrono::seconds stall_timeout{30};  ///< without a byte
   bool inner = true;                       ///< else a host at an address of this machine or link is kFailedPrecondition
   std::size_t most_bytes = 16 << 20;       ///< of a 2xx answer's body; more is kResourceExhausted
+  std::function<void()> moved = {};        ///< bytes went out or came in
+  /// Asked about once a second: true ends the exchange with kUnavailable.
+  std::function<bool()> give_up = {};
 };
 struct Answer {
   int status = 0;

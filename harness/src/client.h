@@ -91,6 +91,8 @@ struct ClusterAddress {
   /// as the master wants it, and when the master ends the trial it asks for preemption instead of ending the process.
   std::string user_token;
   std::string cert_file = "";  ///< what vouches for the master; "": as the environment says
+  /// Called once or more when should_preempt() becomes true, on a thread of the client's; must be quick. Null: nobody.
+  void (*preempted)() = nullptr;
 };
 
 /// An experiment to make whose trial is this process.

@@ -217,7 +217,7 @@ class Reporter {
       wait_ms_ = kFirstWaitMs;
       if (told_outage_) std::fprintf(stderr, "the master is back; reports go on\n");
       told_outage_ = false;
-      if (incoming_.attached().preempt()) preempted_ = true;
+      if (incoming_.attached().preempt()) preempt();
       const bool first = alive_ms_ == 0;
       alive_ms_ = incoming_.attached().alive_milliseconds();
       if (first && alive_ms_ > 0) set_alive_alarm();
@@ -225,10 +225,15 @@ class Reporter {
     } else if (incoming_.has_acknowledged()) {
       acknowledge(incoming_.acknowledged().sequence());
     } else if (incoming_.has_preempt()) {
-      preempted_ = true;
+      preempt();
     }
     read();
     send_next();
+  }
+
+  void preempt() {
+    preempted_ = true;
+    if (address_.preempted != nullptr) address_.preempted();
   }
 
   void acknowledge(std::int64_t sequence) {
@@ -309,7 +314,7 @@ class Reporter {
                    status_.error_message().c_str());
     }
     ended_ = true;
-    preempted_ = true;
+    preempt();
     stream_.reset();
     send_next();
     if (stopping_) events_.Shutdown();

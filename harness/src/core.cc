@@ -13,6 +13,7 @@
 #include "checkpoint_start.h"
 #include "core_state.h"
 #include "heartbeat.h"
+#include "leaving.h"
 #include "storage/location.h"
 #include "trial_info.h"
 
@@ -140,6 +141,7 @@ bool PreemptContext::should_preempt(bool auto_ack) {
     preempt = distributed.broadcast(preempt).get<bool>();
   }
   state_.preempted = state_.preempted || preempt;
+  if (preempt) begin_leaving();  // ranks other than the chief hear it here
   if (preempt && auto_ack && !state_.acknowledged) acknowledge_preemption_signal();
   return preempt;
 }

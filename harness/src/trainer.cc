@@ -12,6 +12,7 @@
 #include "context_state.h"
 #include "fit_options.h"
 #include "heartbeat.h"
+#include "leaving.h"
 #include "rank_votes.h"
 #include "system_metrics.h"
 #include "train_step.h"
@@ -136,6 +137,7 @@ class Fit {
     const RankVotes::Outcome outcome = votes_.exchange(
         {state_.client->should_preempt(), state_.stop_requested, static_cast<std::int64_t>(saved.size())});
     preempted_ = preempted_ || outcome.preempt;
+    if (preempted_) begin_leaving();  // ranks other than the chief hear it here
     state_.stop_requested = outcome.stop;
     hand_on(saved, outcome.checkpoints);
   }

@@ -15,6 +15,7 @@
 #include "base/shared_library.h"
 #include "base/yaml.h"
 #include "heartbeat.h"
+#include "leaving.h"
 #include "storage/bucket.h"
 
 namespace det {
@@ -158,7 +159,7 @@ Status open_storage(TrialInfo& info) {
   }
   TRY_ASSIGN(storage::Location location, storage::read_location(*storage));
   info.checkpoint_dir = staging_directory(location);
-  info.bucket = std::make_shared<const storage::Bucket>(std::move(location), storage::BucketOptions{.part_done = &beat});
+  info.bucket = std::make_shared<const storage::Bucket>(std::move(location), storage::BucketOptions{.leaving_since = &leaving_since, .part_done = &beat});
   for (const char* key : {"access_key", "secret_key"}) {
     if (storage->contains(key)) (*storage)[key] = "****";
   }
@@ -224,7 +225,8 @@ FallBack fall_back_at(const TrialInfo& info) {
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
   if (!info.on_cluster) return make_local_client();
   TRY_ASSIGN(const auto make, cluster_function<DetMakeClusterClient>("det_make_cluster_client"));
-  const ClusterAddress address = address_of(info);
+  ClusterAddress address = address_of(info);
+  address.preempted = &begin_leaving;
   return std::unique_ptr<Client>(make(&address));
 }
 

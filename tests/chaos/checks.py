@@ -110,8 +110,8 @@ class Books:
                 if state == "COMPLETED" and uuid not in damaged and not (pathlib.Path(storage) / uuid / "step").exists()]
 
     def damaged(self):
-        """Found to be so by a run that wanted to start from them."""
-        return [uuid for uuid, (_, state, _) in self.stored.items() if state == "ERROR"]
+        """Found to be so by a run that wanted to start from them; the policy keeps all others, so only these are ever removed."""
+        return [uuid for uuid, (_, state, _) in self.stored.items() if state in ("ERROR", "DELETED")]
 
     # P9
     def unfinished(self):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from cluster import Cluster, Failed, wait_until
@@ -54,6 +55,20 @@ class Bucket(unittest.TestCase):
 
     def complete(self):
         return {key.split("/")[2] for key in self.keys() if key.endswith("/manifest.json")}
+
+    def test_a_search_is_cancelled_in_time_while_its_store_stands_still(self):
+        cluster, store = self.cluster, self.store
+        store.faults = [{"method": "PUT", "match": "manifest", "after": 1, "kind": "slow", "seconds": 120, "count": 1},
+                        {"kind": "slow", "after": 10**9, "seconds": 120, "count": 10**6}]
+        id = self.create()
+        wait_until("the second upload to hang", lambda: store.faults[0]["count"] == 0, 120)
+        store.faults[1]["after"] = 0  # now nothing moves any more
+        begin = time.monotonic()
+        cluster.det("experiment", "cancel", id)
+        cluster.wait_state(id, "CANCELED")
+        self.assertLess(time.monotonic() - begin, 15)
+        store.faults = []
+        self.assertEqual(len(self.checkpoints(id)), 1)
 
     def test_a_trial_killed_while_it_uploads_goes_on_and_a_damaged_checkpoint_is_passed_over(self):
         cluster, store = self.cluster, self.store

@@ -210,8 +210,12 @@ TEST_CASE("preemption comes down the stream") {
   Master master;
   master.preempt = true;
   Server server(master);
-  const auto client = connect("http://127.0.0.1:" + std::to_string(server.port()));
+  static std::atomic<bool> told{false};
+  ClusterAddress address{"http://127.0.0.1:" + std::to_string(server.port()), "allocation", "secret", 12, 1};
+  address.preempted = [] { told = true; };
+  const std::unique_ptr<Client> client(det_make_cluster_client(&address));
   CHECK(wait_until([&] { return client->should_preempt(); }, std::chrono::seconds(30)));
+  CHECK(wait_until([&] { return told.load(); }, std::chrono::seconds(30)));
   client->acknowledge_preemption();
   CHECK(client->flush(std::chrono::seconds(30)));
   CHECK(master.reports.pop()->has_preemption_acknowledged());

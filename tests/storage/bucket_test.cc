@@ -182,6 +182,51 @@ TEST_CASE("a store that is not there, or is none, is told as that") {
   CHECK(store.bucket().list("", false).error().code == Code::kDataLoss);
 }
 
+namespace {
+
+std::optional<MonoTime> left_at;
+
+/// Of a process that may be asked to leave, and then waits half a second for a store that stands still.
+Bucket leavers(const Store& store) {
+  left_at.reset();
+  return Bucket(store.location(), {.part = 1 << 16,
+                                   .attempts = 4,
+                                   .pause = std::chrono::milliseconds(1),
+                                   .stall_timeout = std::chrono::seconds(30),
+                                   .leaving_since = [] { return left_at; },
+                                   .leavers_patience = std::chrono::milliseconds(500)});
+}
+
+}  // namespace
+
+TEST_CASE("who is asked to leave gives up a store that stands still, and asks it nothing more") {
+  const Store store;
+  const Bucket bucket = leavers(store);
+  const Files files;
+  const std::string large = files.make("large", content_of(300'000));
+  store.order(Json::array({{{"method", "PUT"}, {"kind", "slow"}, {"seconds", 60}, {"count", 9}}}));
+  left_at = mono_now();
+  const MonoTime begun = mono_now();
+  const Status done = bucket.put_files({{"large", large}});
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Code::kUnavailable);
+  CHECK_THAT(done.error().message, Catch::Contains("large"));
+  store.forget();
+  CHECK(bucket.remove({"large"}).error().code == Code::kUnavailable);
+  CHECK(store.log().empty());
+  CHECK(mono_now() - begun < std::chrono::seconds(20));  // and not the 30 of a stall, four times
+}
+
+TEST_CASE("who is asked to leave has the time of a store that moves, and of a call that begins later") {
+  const Store store;
+  const Bucket bucket = leavers(store);
+  left_at = mono_now() + std::chrono::hours(-1);  // long before the first call
+  REQUIRE(bucket.put("small", "x"));
+  store.order(Json::array({{{"method", "PUT"}, {"kind", "500"}, {"count", 3}}}));
+  REQUIRE(bucket.put("small", "y"));
+  CHECK(bucket.get("small", 10).value() == "y");
+}
+
 TEST_CASE("a store without removal of many at once is asked for each") {
   const Store store;
   const Bucket bucket = store.bucket();

@@ -1,0 +1,23 @@
+#include "leaving.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace det {
+namespace {
+
+std::atomic<std::int64_t> since{0};  // microseconds of MonoTime; 0: not yet
+
+}  // namespace
+
+void begin_leaving() {
+  std::int64_t not_yet = 0;
+  since.compare_exchange_strong(not_yet, mono_now().micros);
+}
+
+std::optional<MonoTime> leaving_since() {
+  const std::int64_t micros = since;
+  return micros == 0 ? std::nullopt : std::optional(MonoTime{micros});
+}
+
+}  // namespace det
