@@ -62,35 +62,45 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
   return {};
 }
 
+/// Agents and what runs on them, copied as they are: what is shown is made of it off the core's thread.
+struct Seen {
+  std::vector<core::Agent> agents;
+  std::map<AgentId, core::AgentSettings> settings;
+  std::vector<std::pair<AgentId, RunningPart>> running;
+};
+
+void look(const core::Core& core, const std::optional<AgentId>& only, Seen& seen) {
+  const auto wanted = [&](const AgentId& id) { return !only || id == *only; };
+  for (const auto& [id, agent] : core.agents())
+    if (wanted(id)) seen.agents.push_back(agent);
+  for (const auto& [id, settings] : core.agent_settings())
+    if (wanted(id)) seen.settings.emplace(id, settings);
+  for (const auto& [id, allocation] : core.allocations()) {
+    for (const core::AllocationPart& part : allocation.parts) {
+      if (wanted(part.agent) && part.state != core::AllocationState::kTerminated)
+        seen.running.push_back({part.agent, {id, allocation.trial, allocation.state, part.slots}});
+    }
+  }
+}
+
 }  // namespace
 
-Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller) const {
-  auto list = std::make_shared<std::vector<v1::Agent>>();
-  const bool seen = context_.loop.inspect([list](const core::Core& core) {
-    std::map<AgentId, std::vector<core::Allocation>> by_agent;
-    for (const auto& [id, allocation] : core.allocations()) {
-      for (const core::AllocationPart& part : allocation.parts) {
-        if (part.state != core::AllocationState::kTerminated) by_agent[part.agent].push_back(allocation);
-      }
-    }
-    for (const auto& [id, agent] : core.agents()) {
-      const std::vector<core::Allocation>& running = by_agent[id];
-      auto settings = core.agent_settings().find(id);
-      to_proto(agent, settings == core.agent_settings().end() ? core::AgentSettings{} : settings->second, running,
-               &list->emplace_back());
-    }
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  TRY(hide_invisible(caller, context_.pool, *list));
-  return std::move(*list);
+Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller, const std::optional<AgentId>& only) const {
+  auto seen = std::make_shared<Seen>();
+  if (!context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }))
+    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  std::map<AgentId, std::vector<RunningPart>> running;
+  for (auto& [agent, part] : seen->running) running[agent].push_back(std::move(part));
+  std::vector<v1::Agent> list;
+  for (const core::Agent& agent : seen->agents) to_proto(agent, seen->settings[agent.id], running[agent.id], &list.emplace_back());
+  TRY(hide_invisible(caller, context_.pool, list));
+  return list;
 }
 
 Result<v1::Agent> ClusterService::agent(const Caller& caller, const std::string& id) const {
-  TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
-  for (v1::Agent& agent : all) {
-    if (agent.id() == id) return std::move(agent);
-  }
-  return fail(Code::kNotFound, "agent " + make_utf8(id) + " not found");
+  TRY_ASSIGN(std::vector<v1::Agent> found, agents(caller, AgentId(id)));
+  if (found.empty()) return fail(Code::kNotFound, "agent " + make_utf8(id) + " not found");
+  return std::move(found.front());
 }
 
 grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext* call,

@@ -187,7 +187,7 @@ void count(const v1::Slot& slot, v1::DeviceStats& stats) {
 }  // namespace
 
 void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
-              const std::vector<core::Allocation>& running, v1::Agent* out) {
+              const std::vector<RunningPart>& running, v1::Agent* out) {
   out->set_id(agent.id.value);
   to_proto(agent.registered, out->mutable_registered_time());
   out->add_addresses(agent.address);
@@ -208,21 +208,19 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     // An artificial slot is shown as what it stands in for.
     device->set_type(agent.slots[i].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);
   }
-  for (const core::Allocation& allocation : running) {
-    const core::AllocationPart* part = allocation.part_on(agent.id);
-    if (!part) continue;
+  for (const RunningPart& part : running) {
     v1::Container container;
-    container.set_id(allocation.id.value);
-    container.set_state(container_state(allocation.state));
-    const std::size_t dot = allocation.id.value.rfind('.');
-    container.set_task_id(allocation.id.value.substr(0, dot));
-    if (!core::is_command(allocation.trial)) container.set_trial_id(static_cast<int>(allocation.trial.value));
-    for (const int slot : part->slots) {
+    container.set_id(part.allocation.value);
+    container.set_state(container_state(part.state));
+    const std::size_t dot = part.allocation.value.rfind('.');
+    container.set_task_id(part.allocation.value.substr(0, dot));
+    if (!core::is_command(part.trial)) container.set_trial_id(static_cast<int>(part.trial.value));
+    for (const int slot : part.slots) {
       auto it = out->mutable_slots()->find(std::to_string(slot));
       if (it == out->mutable_slots()->end()) continue;
       *container.add_devices() = it->second.device();
     }
-    for (const int slot : part->slots) {
+    for (const int slot : part.slots) {
       auto it = out->mutable_slots()->find(std::to_string(slot));
       if (it == out->mutable_slots()->end()) continue;
       *it->second.mutable_container() = container;

@@ -71,8 +71,15 @@ void to_proto(const db::Workload& row, v1::WorkloadContainer* out);
 void to_proto(const db::LogRow& row, TrialId trial, v1::LogEntry* out);
 /// "[2022-03-02T02:15:18.299569Z] f6114bb3 [rank=1] || INFO: text"; eight spaces without a container.
 std::string log_message(const db::LogRow& row);
-void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
-              const std::vector<core::Allocation>& running, v1::Agent* out);
+/// What of an allocation is on an agent.
+struct RunningPart {
+  AllocationId allocation;
+  TrialId trial;  ///< or the command
+  core::AllocationState state;  ///< of the whole
+  std::vector<int> slots;
+};
+void to_proto(const core::Agent& agent, const core::AgentSettings& settings, const std::vector<RunningPart>& running,
+              v1::Agent* out);
 void to_proto(const std::vector<db::MetricSummary>& rows, google::protobuf::Struct* out);
 /// Points of several series of one group joined by their steps.
 void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out);

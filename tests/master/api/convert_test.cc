@@ -146,10 +146,7 @@ TEST_CASE("an agent shows its slots and what holds them") {
                     .pool = "default",
                     .slots = {{"CUDA", "H", "u0"}, {"CPU", "X", "u1"}},
                     .session = 3};
-  core::Allocation running{.id = AllocationId("4.req.2"),
-                           .trial = TrialId(9),
-                           .state = core::AllocationState::kRunning,
-                           .parts = {{.agent = AgentId("a1"), .slots = {1}}}};
+  const RunningPart running{AllocationId("4.req.2"), TrialId(9), core::AllocationState::kRunning, {1}};
   v1::Agent out;
   to_proto(agent, {.agent = agent.id, .disabled_slots = {0}}, {running}, &out);
   CHECK(out.connected());
