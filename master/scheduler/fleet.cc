@@ -82,7 +82,8 @@ void Fleet::tally(Node& node) const {
     if (node.usable(static_cast<int>(slot))) ++node.capacity;
   }
   node.free = node.capacity - node.promised_free;
-  for (const Node::Holding& holding : node.here) {
+  for (Node::Holding& holding : node.here) {
+    holding.gain = 0;
     if (holding.part->slots.empty()) {
       ++node.zero_slot;
       continue;
@@ -91,7 +92,9 @@ void Fleet::tally(Node& node) const {
     node.free -= gain;
     if (gain == 0) continue;
     if (holding.running->leaving) node.leaving += gain;
-    if (holding.running->may_leave()) node.gains.emplace_back(level_of(*holding.running), gain);
+    if (!holding.running->may_leave()) continue;
+    holding.gain = gain;
+    node.gains.emplace_back(level_of(*holding.running), gain);
   }
   node.leaving -= node.promised_leaving;
   if (node.gains.size() > 1) std::sort(node.gains.rbegin(), node.gains.rend());

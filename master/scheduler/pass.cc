@@ -42,9 +42,16 @@ void Pass::refresh(const Head& served) {
   const bool shares = pool_.rules.policy == Policy::kFairShare;
   for (Head& head : heads_) {
     const bool moved = shares ? head.user.user == served.user.user : head.taker.job == served.taker.job;
-    head.stale = head.stale || moved || &head == &served || (shares && asked_);
+    head.stale = head.stale || moved || &head == &served || (shares && !asked_.empty() && is_passed(head));
   }
-  asked_ = false;
+  asked_.clear();
+}
+
+/// Has somebody who was asked to leave moved to the first place of the line, or changed who is there?
+bool Pass::is_passed(const Head& head) const {
+  const auto line = pool_.queue.lines().find(head.shape);
+  if (line == pool_.queue.lines().end() || line->second.begin()->user != head.user.user) return true;
+  return std::find(asked_.begin(), asked_.end(), head.user.user) != asked_.end();
 }
 
 bool Pass::run() {
@@ -140,9 +147,10 @@ bool Pass::preempt(const Taker& taker) {
   if (victims.empty()) return false;
   for (RunningState* victim : victims) {
     plan_.preempt.push_back(victim->running->trial);
+    asked_.push_back(victim->job->user);
     pool_.leave(*victim);
   }
-  asked_ = decided_ = true;
+  decided_ = true;
   hold(taker, Hold::Why::kPreempting, taker.shape.slots == 1 ? nullptr : node);
   return true;
 }

@@ -47,6 +47,7 @@ class Pass {
   Head* next();
   void refill(Head& head) const;
   void refresh(const Head& served);
+  bool is_passed(const Head& head) const;
   void serve(const Taker& taker);
   bool start_somewhere(const Taker& taker);
   void start(const Taker& taker, const std::vector<std::pair<Node*, int>>& where);
@@ -76,7 +77,8 @@ class Pass {
   std::vector<RunningState*> by_share_on(const Taker& taker, const Node& node, int need);
   std::vector<RunningState*> by_share_anywhere(const Taker& taker, int need);
   int most_by_share(const Taker& taker, const Node& node) const;
-  RunningState* most_served_on(const Taker& taker, const Node& node) const;
+  /// Not of those already chosen.
+  RunningState* most_served_on(const Taker& taker, const Node& node, const std::vector<RunningState*>& chosen) const;
   RunningState* most_served(const Taker& taker) const;
   void restore_shares(const std::vector<RunningState*>& victims, std::size_t lent);
 
@@ -88,7 +90,7 @@ class Pass {
   std::vector<std::pair<JobState*, Shape>> held_;
   int promised_anywhere_ = 0;
   std::optional<Reservation> reservation_;
-  bool asked_ = false;  ///< somebody to leave, since the heads were looked at
+  std::vector<UserState*> asked_;  ///< of those asked to leave since the heads were looked at
   bool decided_ = false;
 };
 

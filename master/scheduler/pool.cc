@@ -162,7 +162,7 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
     }
     if (state.may_leave()) of.victims.insert(trial);
   });
-  change_nodes(state, [&](Node& node, const Part& part) { node.here.push_back({&state, &part}); });
+  change_nodes(state, [&](Node& node, const Part& part) { node.here.push_back({&state, &part, &job, state.slots}); });
 }
 
 void Pool::leave(RunningState& state) {

@@ -40,6 +40,10 @@ struct Node {
   struct Holding {
     RunningState* running = nullptr;
     const Part* part = nullptr;
+    // So that a look for victims passes over the others without looking at each.
+    JobState* job = nullptr;  ///< of `running`
+    int slots = 0;            ///< over all its parts
+    int gain = 0;             ///< found by Fleet::file: slots that come back here when it is asked to leave; 0: it may not be
   };
   Agent agent;
   bool known = false;

@@ -69,7 +69,7 @@ struct Rules {
 };
 
 inline constexpr int kCandidates = 8;  ///< agents looked at for victims
-inline constexpr int kLooks = 8;       ///< allocations looked at for the next victim of a fair share
+inline constexpr int kLooks = 8;       ///< allocations, of those who have too much, looked at for the next victim of a fair share
 
 struct Slot {
   bool enabled = true;

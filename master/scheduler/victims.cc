@@ -33,16 +33,19 @@ int gain_on(const Node& node, const RunningState& state) {
   return slots;
 }
 
-/// Has the victim's side, after losing it, still as much per weight as the taker's after starting?
-bool restores_share(const Taker& taker, const RunningState& victim) {
-  const JobState &mine = *taker.job, &theirs = *victim.job;
+/// Has another user, after losing so many slots, still as much per weight as the taker's after it started?
+bool restores_share(const Taker& taker, const UserState& theirs, int slots) {
+  const UserState& mine = *taker.job->user;
+  return (mine.used + taker.shape.slots) / mine.weight <= (theirs.used - slots) / theirs.weight;
+}
+
+/// The victim's side likewise: its user, or of one user its job.
+bool restores_share(const Taker& taker, const JobState& theirs, int slots) {
+  const JobState& mine = *taker.job;
   if (&mine == &theirs) return false;
-  if (mine.user != theirs.user) {
-    return (mine.user->used + taker.shape.slots) / mine.user->weight <=
-           (theirs.user->used - victim.slots) / theirs.user->weight;
-  }
+  if (mine.user != theirs.user) return restores_share(taker, *theirs.user, slots);
   return (mine.used + mine.promised + taker.shape.slots) / mine.job.weight <=
-         (theirs.used + theirs.promised - victim.slots) / theirs.job.weight;
+         (theirs.used + theirs.promised - slots) / theirs.job.weight;
 }
 
 }  // namespace
@@ -109,9 +112,7 @@ bool Pass::share_is_owed(const Taker& taker) const {
 std::vector<RunningState*> Pass::by_priority_on(const Node& node, int level, int need) const {
   std::vector<RunningState*> there, chosen;
   for (const Node::Holding& holding : node.here) {
-    RunningState& state = *holding.running;
-    if (state.may_leave() && state.job->job.priority >= level && gain_on(node, state) > 0)
-      there.push_back(&state);
+    if (holding.gain > 0 && holding.job->job.priority >= level) there.push_back(holding.running);
   }
   std::sort(there.begin(), there.end(), less_important);
   int gained = 0;
@@ -160,17 +161,15 @@ int Pass::most_by_share(const Taker& taker, const Node& node) const {
   const JobState& mine = *taker.job;
   int own = 0, slots = 0;
   for (const Node::Holding& holding : node.here) {
-    const RunningState& state = *holding.running;
-    if (state.may_leave() && state.job->user == mine.user) own += state.slots;
+    if (holding.gain > 0 && holding.job->user == mine.user) own += holding.slots;
   }
   const double after = (mine.user->used - own + taker.shape.slots) / mine.user->weight;
   for (const Node::Holding& holding : node.here) {
-    const RunningState& state = *holding.running;
-    if (!state.may_leave()) continue;
-    const UserState& theirs = *state.job->user;
-    const bool may = &theirs == mine.user ? restores_share(taker, state)
-                                          : after <= (theirs.used - state.slots) / theirs.weight;
-    if (may) slots += gain_on(node, state);
+    if (holding.gain == 0) continue;
+    const UserState& theirs = *holding.job->user;
+    const bool may = &theirs == mine.user ? restores_share(taker, *holding.job, holding.slots)
+                                          : after <= (theirs.used - holding.slots) / theirs.weight;
+    if (may) slots += holding.gain;
   }
   return slots;
 }
@@ -182,7 +181,7 @@ std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& nod
   if (most_by_share(taker, node) < need) return chosen;
   int gained = 0;
   while (gained < need) {
-    RunningState* state = most_served_on(taker, node);
+    RunningState* state = most_served_on(taker, node, chosen);
     if (!state) break;
     gained += gain_on(node, *state);
     chosen.push_back(state);
@@ -214,16 +213,16 @@ void Pass::restore_shares(const std::vector<RunningState*>& victims, std::size_t
   }
 }
 
-RunningState* Pass::most_served_on(const Taker& taker, const Node& node) const {
+RunningState* Pass::most_served_on(const Taker& taker, const Node& node,
+                                   const std::vector<RunningState*>& chosen) const {
   RunningState* best = nullptr;
   auto key = [](const RunningState& state) {
     return std::tuple(state.job->user->rank, state.job->rank, state.running->trial);
   };
   for (const Node::Holding& holding : node.here) {
+    if (holding.gain == 0) continue;
     RunningState& state = *holding.running;
-    // Those already chosen are no victims of their job any more.
-    if (!state.may_leave() || !state.job->victims.contains(state.running->trial.value)) continue;
-    if (gain_on(node, state) == 0 || !restores_share(taker, state)) continue;
+    if (std::find(chosen.begin(), chosen.end(), &state) != chosen.end() || !restores_share(taker, *state.job, state.slots)) continue;
     if (!best || key(*best) < key(state)) best = &state;
   }
   return best;
@@ -233,13 +232,16 @@ RunningState* Pass::most_served(const Taker& taker) const {
   int looks = 0;
   const auto& users = pool_.queue.victims();
   for (auto user = users.rbegin(); user != users.rend(); ++user) {
+    // Who has nothing to give, not even a slot, is passed over whole.
+    if (user->user != taker.job->user && !restores_share(taker, *user->user, 1)) continue;
     const auto& jobs = user->user->victims;
     for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
+      if (!restores_share(taker, *job->job, 1)) continue;
       const auto& trials = job->job->victims;
       for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
         if (++looks > kLooks) return nullptr;
         RunningState& state = pool_.running.at(*trial);
-        if (gain(state) > 0 && restores_share(taker, state)) return &state;
+        if (restores_share(taker, *state.job, state.slots) && gain(state) > 0) return &state;
       }
     }
   }

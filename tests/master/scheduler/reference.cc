@@ -280,15 +280,15 @@ class Walk {
     }
   }
   /// Takes victims until they give `need`; each is the last in rank of those that may be taken then.
-  /// At most `looks` are looked at for the next.
-  template <typename May, typename Gain>
-  Victims take(int need, int looks, const May& may, const Gain& gain) {
+  /// At most `looks` of those that `owe` something are looked at for the next.
+  template <typename Owes, typename May, typename Gain>
+  Victims take(int need, int looks, const Owes& owes, const May& may, const Gain& gain) {
     Victims chosen;
     int gained = 0;
     while (gained < need) {
       Victims order;
       for (std::size_t i = 0; i < s_.running.size(); ++i) {
-        if (may_leave(s_.running[i]) && !lost_.contains(i)) order.push_back(i);
+        if (may_leave(s_.running[i]) && !lost_.contains(i) && owes(i)) order.push_back(i);
       }
       auto key = [&](std::size_t i) { return rank(s_.running[i].job, s_.running[i].trial); };
       std::sort(order.begin(), order.end(), [&](auto a, auto b) { return key(b) < key(a); });
@@ -305,9 +305,9 @@ class Walk {
     spare(chosen, need, gain);
     return chosen;
   }
-  bool restores_share(const Request& r, std::size_t i) const {
+  bool restores_share(const Request& r, std::size_t i) const { return restores_share(r, i, size(s_.running[i])); }
+  bool restores_share(const Request& r, std::size_t i, int lost) const {
     const Job &mine = job(r.job), &theirs = job(s_.running[i].job);
-    const int lost = size(s_.running[i]);
     if (mine.id == theirs.id) return false;
     if (mine.user != theirs.user) {
       return (user_used(mine.user) + r.slots) / user_weight(mine.user) <=
@@ -334,7 +334,7 @@ class Walk {
         auto may = [&](std::size_t i) {
           return by_priority() ? this->level(s_.running[i]) >= level : restores_share(r, i);
         };
-        const Victims set = take(r.slots - base(*a), INT_MAX, may, gain);
+        const Victims set = take(r.slots - base(*a), INT_MAX, [](std::size_t) { return true; }, may, gain);
         auto cost = [&](const Victims& of) {
           int vacated = 0;
           for (std::size_t i : of) vacated += size(s_.running[i]);
@@ -356,7 +356,9 @@ class Walk {
     auto may = [&](std::size_t i) {
       return by_priority() ? level(s_.running[i]) > above(r) : restores_share(r, i);
     };
-    return take(need, by_priority() ? INT_MAX : kLooks, may, gain);
+    // Who has nothing to give, not even a slot, costs no look.
+    auto owes = [&](std::size_t i) { return by_priority() || restores_share(r, i, 1); };
+    return take(need, by_priority() ? INT_MAX : kLooks, owes, may, gain);
   }
 
   void reserve(const Request& r) {

@@ -1,7 +1,7 @@
 // Owns the reader of the scheduler's .case files: a cluster, a queue, and what is expected of a decision.
 //
 //   case <what it shows>
-//   pool [policy priority|fair_share|round_robin] [preemption off] [holders <n>] [weight <user>=<w>]
+//   pool [policy priority|fair_share|round_robin] [preemption off] [holders <n>] [weight <user>=<w>,…]
 //   agent <id> <slots> [closed] [disabled <a,b>] [links <group of each slot>] [zero <max zero-slot>]
 //   job <id> [user <u>] [priority <p>] [position <t>] [weight <w>] [max_slots <n>]
 //   running <trial> [of <job>] on <agent[:a,b]>… [leaving] [fixed]
@@ -172,9 +172,11 @@ class Play {
     if (words.has("preemption")) rules.preemption = words.text("preemption") != "off";
     rules.holders = words.number("holders", rules.holders);
     if (words.has("weight")) {
-      const std::string weight = words.text("weight");
-      const auto equals = weight.find('=');
-      rules.user_weights[UserId(std::stoll(weight.substr(0, equals)))] = std::stod(weight.substr(equals + 1));
+      std::istringstream all(words.text("weight"));
+      for (std::string weight; std::getline(all, weight, ',');) {
+        const auto equals = weight.find('=');
+        rules.user_weights[UserId(std::stoll(weight.substr(0, equals)))] = std::stod(weight.substr(equals + 1));
+      }
     }
     scheduler_.put_rules(rules);
   }
