@@ -47,6 +47,7 @@ void Bucket::wait_before(int attempt, MonoTime begun) const {
     (void)::poll(nullptr, 0, static_cast<int>(std::min(left, kLook).count()));
 }
 
+/// Once it is, it stays so: whatever is asked of the store afterwards fails at once.
 bool Bucket::is_given_up(MonoTime begun) const {
   const auto since = options_.leaving_since != nullptr ? options_.leaving_since() : std::nullopt;
   if (!since || patience_->over) return patience_->over;

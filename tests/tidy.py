@@ -100,7 +100,15 @@ def machine_words():
     return wrong
 
 
+def leftovers():
+    """Of editors and of patch."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True,
+                            capture_output=True, text=True).stdout.splitlines()
+    return [f"{name}: a leftover" for name in listed if re.search(r"\.(orig|rej|bak|patch)$|~$", name) and (ROOT / name).exists()]
+
+
 RULES = {
+    "no tool has left a file behind": leftovers,
     "a file has at most 500 lines": too_long_files,
     "a function has at most 70 lines": long_functions,
     "a file opens with what it owns": opens_with_what_it_owns,

@@ -97,10 +97,7 @@ void check_limits(Reader& reader, const YamlNode& root, const Policies& policies
 
 void apply_limits(Json& resolved, const YamlNode& root, const Policies& policies) {
   const YamlNode* given = root.find("resources");
-  const auto silent = [&](const char* name) {
-    const YamlNode* node = given == nullptr ? nullptr : given->find(name);
-    return node == nullptr || node->is_null();
-  };
+  const auto silent = [&](const char* name) { return given == nullptr || is_silent(*given, name); };
   Json& resources = resolved["resources"];
   if (!resources.is_object()) return;
   if (policies.workload == Workload::kTask) {

@@ -147,6 +147,11 @@ const YamlNode& value_or_map(const YamlNode& map, const std::string& name) {
   return value != nullptr ? *value : map;
 }
 
+bool is_silent(const YamlNode& map, const std::string& name) {
+  const YamlNode* value = map.find(name);
+  return value == nullptr || value->is_null();
+}
+
 // ---- values
 // --------------------------------------------------------------------------------------------------------
 

@@ -142,5 +142,7 @@ std::string found(const YamlNode& node);
 Json wrong_type(Reader& reader, const YamlNode& node, const std::string& path, const std::string& wanted);
 /// The position of a map's value, or of the map when it is absent.
 const YamlNode& value_or_map(const YamlNode& map, const std::string& name);
+/// Nobody says it: absent, or null.
+bool is_silent(const YamlNode& map, const std::string& name);
 
 }  // namespace det::expconf

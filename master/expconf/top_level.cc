@@ -226,12 +226,6 @@ Type make_top_level() {
   return table(std::move(fields), check_top_level);
 }
 
-/// Nobody says it.
-bool silent(const YamlNode& map, const char* name) {
-  const YamlNode* node = map.find(name);
-  return node == nullptr || node->is_null();
-}
-
 }  // namespace
 
 const Type& top_level() {
@@ -240,9 +234,9 @@ const Type& top_level() {
 }
 
 void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaults) {
-  if (!defaults.name.empty() && silent(root, "name")) resolved["name"] = defaults.name;
+  if (!defaults.name.empty() && is_silent(root, "name")) resolved["name"] = defaults.name;
   const YamlNode* exactness = root.find("reproducibility");
-  if (exactness == nullptr || silent(*exactness, "experiment_seed"))
+  if (exactness == nullptr || is_silent(*exactness, "experiment_seed"))
     resolved["reproducibility"]["experiment_seed"] = defaults.experiment_seed & kMostSeed;
 }
 

@@ -1,5 +1,5 @@
 // Owns the tests of what happens to open streams when their reader loses the right to read, and of passwords
-// and tokens over the wire. They need a database.
+// and tokens over the wire, and of who is remembered as a token's holder. They need a database.
 #include <catch2/catch.hpp>
 
 #include "base/log_history.h"
