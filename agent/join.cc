@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kAnswer = 10s;      // of the master, for one call
+constexpr Duration kJoinTimeout = 10s;      // of the master, for one call
 constexpr Duration kProbe = 2s;
 constexpr Duration kLongestNap = 1h;   // between two looks at the certificate
 constexpr Duration kShortestNap = 1s;  // also after a failure
@@ -52,11 +52,11 @@ Address split_address(const std::string& master) {
 Result<std::string> find_anchor(const Settings& settings, const std::string& pin) {
   const Address at = split_address(settings.master);
   const std::string name = settings.master_cert_name.empty() ? at.host : settings.master_cert_name;
-  TRY_ASSIGN(const TlsPeer shown, probe_tls(at.host, at.port, name, "", kAnswer));
+  TRY_ASSIGN(const TlsPeer shown, probe_tls(at.host, at.port, name, "", kJoinTimeout));
   for (const std::string& certificate : shown.chain) {
     TRY_ASSIGN(const CertificateFacts facts, read_certificate(certificate));
     if (facts.fingerprint != pin) continue;
-    TRY_ASSIGN(const TlsPeer again, probe_tls(at.host, at.port, name, certificate, kAnswer));
+    TRY_ASSIGN(const TlsPeer again, probe_tls(at.host, at.port, name, certificate, kJoinTimeout));
     if (again.problem.empty()) return certificate;
     return fail(Code::kPermissionDenied, "the certificate of " + settings.master + " is not to be believed (" +
                                              again.problem + "); call the master by a name that its certificate is for, "
@@ -77,7 +77,7 @@ Result<std::string> own_key(const Files& files) {
 void set_deadline(grpc::ClientContext& context) {
   context.set_deadline(gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),
-      gpr_time_from_seconds(std::chrono::duration_cast<std::chrono::seconds>(kAnswer).count(), GPR_TIMESPAN)));
+      gpr_time_from_seconds(std::chrono::duration_cast<std::chrono::seconds>(kJoinTimeout).count(), GPR_TIMESPAN)));
 }
 
 Status join(const Settings& settings, const Files& files) {

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kFirstRetry = 200ms, kLastRetry = 5s;
-constexpr Duration kAnswer = 20s;  // for a connection and the master's Welcome
+constexpr Duration kWelcomeTimeout = 20s;  // for a connection and the master's Welcome
 constexpr int kMissedHeartbeats = 3;
 
 }  // namespace
@@ -103,7 +103,7 @@ void Link::tick(MonoTime now) {
     return;
   }
   if (ended_) return;
-  if (now - heard_ >= (live_ ? heartbeat_ * kMissedHeartbeats : kAnswer)) {
+  if (now - heard_ >= (live_ ? heartbeat_ * kMissedHeartbeats : kWelcomeTimeout)) {
     stream_->cancel();
     heard_ = now;  // once
     return;
@@ -118,7 +118,7 @@ void Link::tick(MonoTime now) {
 
 MonoTime Link::next_deadline() const {
   if (!stream_) return closing_ ? open_at_ + 1h : open_at_;
-  if (!live_) return heard_ + kAnswer;
+  if (!live_) return heard_ + kWelcomeTimeout;
   return std::min(beat_at_, heard_ + heartbeat_ * kMissedHeartbeats);
 }
 

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kBatchLines = 1000;
 constexpr std::int64_t kBatchBytes = 1 << 20;
 constexpr Duration kLook = 100ms;  // between two looks at quiet files
-constexpr Duration kFirstRetry = 200ms, kLastRetry = 5s;
+constexpr Duration kFirstLogRetry = 200ms, kLastLogRetry = 5s;
 constexpr std::int64_t kPunchStep = 16 << 20;
 constexpr int kCallSeconds = 20;
 
@@ -109,7 +109,7 @@ void LogShip::run(std::stop_token stop) {
         tasks_.erase(current);
       }
     }
-    retry = !failed ? Duration(0) : std::clamp<Duration>(retry * 2, kFirstRetry, kLastRetry);
+    retry = !failed ? Duration(0) : std::clamp<Duration>(retry * 2, kFirstLogRetry, kLastLogRetry);
   }
 }
 

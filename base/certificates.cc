@@ -10,23 +10,17 @@
 #include <memory>
 
 #include "base/digest.h"
+#include "base/free_with.h"
 #include "base/text.h"
 
 namespace det {
 namespace {
 
-template <auto kFree>
-struct Freed {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Request = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
+using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Request = std::unique_ptr<X509_REQ, FreeWith<X509_REQ_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
 
 constexpr int kLongestName = 64;  // of a common name (RFC 5280, ub-common-name)
 constexpr int kSerialBits = 127;
@@ -107,7 +101,7 @@ bool set_name(X509_NAME* name, const std::string& text) {
 }
 
 bool set_serial(X509* certificate) {
-  const std::unique_ptr<BIGNUM, Freed<BN_free>> number(BN_new());
+  const std::unique_ptr<BIGNUM, FreeWith<BN_free>> number(BN_new());
   return number && BN_rand(number.get(), kSerialBits, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) == 1 &&
          BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
 }

@@ -8,6 +8,9 @@
 
 #include "base/text.h"
 
+// For the declaration in cmake/precompiled/std.h.
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace det {
 namespace {
 

@@ -13,20 +13,14 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "base/free_with.h"
 
 namespace det {
 namespace {
 
-template <auto kFree>
-struct Freed {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
-using Tls = std::unique_ptr<SSL, Freed<SSL_free>>;
-using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
+using Context = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
+using Tls = std::unique_ptr<SSL, FreeWith<SSL_free>>;
+using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
 
 bool wait_for(int fd, short events, MonoTime deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - mono_now()).count();
@@ -40,7 +34,7 @@ Result<UniqueFd> connect_to(const std::string& host, int port, MonoTime deadline
   hints.ai_socktype = SOCK_STREAM;
   if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); code != 0)
     return fail(Code::kUnavailable, where + ": " + ::gai_strerror(code));
-  const std::unique_ptr<addrinfo, Freed<::freeaddrinfo>> all(found);
+  const std::unique_ptr<addrinfo, FreeWith<::freeaddrinfo>> all(found);
   std::string why = "no address";
   for (const addrinfo* each = found; each; each = each->ai_next) {
     UniqueFd fd(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -66,7 +66,7 @@ Table containers_table(const std::vector<v1::Agent>& agents) {
   return table;
 }
 
-Action declare_disable(CLI::App& app) {
+Action declare_agent_disable(CLI::App& app) {
   auto flags = std::make_shared<ServiceFlags>();
   flags->declare(app);
   app.add_flag("--drain", flags->drain, "Let finish what runs there; else it is pre-empted and waits again.");
@@ -91,7 +91,7 @@ Action declare_disable(CLI::App& app) {
   };
 }
 
-Action declare_enable(CLI::App& app) {
+Action declare_agent_enable(CLI::App& app) {
   auto flags = std::make_shared<ServiceFlags>();
   flags->declare(app);
   return [=](Session& session) -> Result<int> {
@@ -113,7 +113,7 @@ Action declare_enable(CLI::App& app) {
   };
 }
 
-Action declare_revoke(CLI::App& app) {
+Action declare_agent_revoke(CLI::App& app) {
   auto agent = std::make_shared<std::string>();
   app.add_option("AGENT", *agent, "The agent's id.")->required();
   return [=](Session& session) -> Result<int> {
@@ -133,9 +133,9 @@ Command agent_command() {
           "Look at the cluster's agents, and take them out of service.",
           {},
           {{{"list", "ls"}, "List agents.", declare_list_agents},
-           {{"disable"}, "Give an agent nothing new, until it is enabled.", declare_disable},
-           {{"enable"}, "Put an agent back into service.", declare_enable},
-           {{"revoke"}, "Put an agent out of the cluster until it joins with a new token.", declare_revoke}}};
+           {{"disable"}, "Give an agent nothing new, until it is enabled.", declare_agent_disable},
+           {{"enable"}, "Put an agent back into service.", declare_agent_enable},
+           {{"revoke"}, "Put an agent out of the cluster until it joins with a new token.", declare_agent_revoke}}};
 }
 
 }  // namespace det::cli

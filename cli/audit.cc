@@ -8,7 +8,7 @@
 namespace det::cli {
 namespace {
 
-Action declare_list(CLI::App& app) {
+Action declare_audit_list(CLI::App& app) {
   struct Flags {
     std::string user;
     int tail = 100;
@@ -43,7 +43,7 @@ Command audit_command() {
   return {{"audit"},
           "Show who changed what, and who was refused.",
           {},
-          {{{"list", "ls"}, "List the log.", declare_list}}};
+          {{{"list", "ls"}, "List the log.", declare_audit_list}}};
 }
 
 }  // namespace det::cli

@@ -39,7 +39,7 @@ Action declare_describe_checkpoint(CLI::App& app) {
   };
 }
 
-Action declare_download(CLI::App& app) {
+Action declare_checkpoint_download(CLI::App& app) {
   auto uuid = std::make_shared<std::string>();
   auto directory = std::make_shared<std::string>();
   auto mode = std::make_shared<std::string>("auto");
@@ -76,7 +76,7 @@ struct RemoveFlags {
   }
 };
 
-Action declare_delete(CLI::App& app) {
+Action declare_checkpoint_delete(CLI::App& app) {
   auto flags = std::make_shared<RemoveFlags>();
   flags->declare(app);
   return [=](Session& session) -> Result<int> {
@@ -116,8 +116,8 @@ Command checkpoint_command() {
           {},
           {{{"list", "ls"}, "List the checkpoints of an experiment.", declare_list_checkpoints},
            {{"describe"}, "Show a checkpoint.", declare_describe_checkpoint},
-           {{"download"}, "Download a checkpoint's files.", declare_download},
-           {{"delete"}, "Delete checkpoints.", declare_delete},
+           {{"download"}, "Download a checkpoint's files.", declare_checkpoint_download},
+           {{"delete"}, "Delete checkpoints.", declare_checkpoint_delete},
            {{"rm"}, "Remove some files of checkpoints.", declare_remove_files}}};
 }
 

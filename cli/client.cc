@@ -11,7 +11,7 @@
 namespace det::cli {
 namespace {
 
-constexpr int kMostBytes = 64 << 20;  ///< of one answer
+constexpr int kMaxResponseBytes = 64 << 20;  ///< of one answer
 constexpr Duration kProbe = std::chrono::seconds(2);
 
 std::chrono::system_clock::time_point deadline_in(Duration duration) {
@@ -22,7 +22,7 @@ std::shared_ptr<grpc::Channel> open_channel(const Address& address) {
   // gRPC's own log lines are no news to users; whoever wants them sets the variable.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostBytes);
+  arguments.SetMaxReceiveMessageSize(kMaxResponseBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   // How long one connection may take: a handshake is several ways there and back.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, address.tls ? 5000 : 100);

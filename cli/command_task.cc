@@ -20,10 +20,10 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::CommandService::Stub;
-constexpr std::size_t kChunk = 1 << 20;
-constexpr std::size_t kWorthABar = 4 << 20;
-constexpr Duration kUploadPatience = std::chrono::seconds(30);
+using CommandStub = v1::CommandService::Stub;
+constexpr std::size_t kCommandChunk = 1 << 20;
+constexpr std::size_t kCommandWorthABar = 4 << 20;
+constexpr Duration kCommandUploadPatience = std::chrono::seconds(30);
 /// Of a command that was killed before it began, or lost: it has no exit code.
 constexpr int kNoExitCode = 1;
 
@@ -71,20 +71,20 @@ Result<std::string> config_text(const RunFlags& flags, const std::vector<std::st
 }
 
 /// One try; repeated with the same request id it finds what an earlier one made.
-grpc::Status upload(Client& client, const v1::UploadCommandRequest& first, const std::string& bytes,
+grpc::Status upload_files(Client& client, const v1::UploadCommandRequest& first, const std::string& bytes,
                     v1::LaunchCommandResponse& response) {
   grpc::ClientContext context;
   client.prepare(context, Duration(0));
   response.Clear();
-  Stub stub(client.channel());
+  CommandStub stub(client.channel());
   const auto writer = stub.UploadCommand(&context, &response);
   ProgressBar bar("uploading");
   bool open = writer->Write(first);
-  for (std::size_t at = 0; open && at < bytes.size(); at += kChunk) {
+  for (std::size_t at = 0; open && at < bytes.size(); at += kCommandChunk) {
     v1::UploadCommandRequest part;
-    part.set_chunk(bytes.substr(at, kChunk));
+    part.set_chunk(bytes.substr(at, kCommandChunk));
     open = writer->Write(part);
-    if (bytes.size() >= kWorthABar) bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
+    if (bytes.size() >= kCommandWorthABar) bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
   }
   if (open) writer->WritesDone();
   return writer->Finish();
@@ -93,11 +93,11 @@ grpc::Status upload(Client& client, const v1::UploadCommandRequest& first, const
 Result<v1::GetCommandResponse> get_command(Client& client, const std::string& id) {
   v1::GetCommandRequest request;
   request.set_command_id(id);
-  return client.call(&Stub::GetCommand, request);
+  return client.call(&CommandStub::GetCommand, request);
 }
 
 /// Prints what it prints, and ends as it ends.
-Result<int> follow(Client& client, const std::string& id) {
+Result<int> follow_command(Client& client, const std::string& id) {
   v1::TaskLogsRequest request;
   request.set_task_id(id);
   TRY(follow_task_log(client, request, [](const v1::LogEntry& entry) { std::cout << log_line(entry) << std::flush; }));
@@ -126,8 +126,8 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
     request.set_workspace_id(workspace.id());
   }
   v1::LaunchCommandResponse response;
-  client->set_patience(kUploadPatience);
-  TRY(client->retry([&] { return upload(*client, first, context.bytes, response); }));
+  client->set_patience(kCommandUploadPatience);
+  TRY(client->retry([&] { return upload_files(*client, first, context.bytes, response); }));
   for (const std::string& warning : response.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
   const std::string& id = response.command().id();
   if (flags.detach) {
@@ -135,7 +135,7 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
     return 0;
   }
   std::cout << "Launched command (id: " << id << ")." << std::endl;
-  return follow(*client, id);
+  return follow_command(*client, id);
 }
 
 Action declare_run(CLI::App& app) {
@@ -155,13 +155,13 @@ Action declare_run(CLI::App& app) {
   return [flags, its = &app](Session& session) { return run_command(session, *flags, its->remaining()); };
 }
 
-struct ListFlags {
+struct CommandListFlags {
   bool all = false, quiet = false;
   std::string workspace, sort_by = "startTime", order_by = "asc";
   Output output;
 };
 
-Result<int> list(Session& session, const ListFlags& flags) {
+Result<int> list_commands(Session& session, const CommandListFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   v1::GetCommandsRequest request;
   if (flags.sort_by == "id") request.set_sort_by(v1::GetCommandsRequest::SORT_BY_ID);
@@ -178,7 +178,7 @@ Result<int> list(Session& session, const ListFlags& flags) {
   }
   google::protobuf::RepeatedPtrField<v1::Command> commands;
   TRY(each_page(
-      Paging(), request, [&](const auto& page) { return client->call(&Stub::GetCommands, page); },
+      Paging(), request, [&](const auto& page) { return client->call(&CommandStub::GetCommands, page); },
       [&](const v1::GetCommandsResponse& page) { commands.MergeFrom(page.commands()); }));
   if (flags.quiet) {
     for (const v1::Command& command : commands) std::cout << command.id() << '\n';
@@ -193,8 +193,8 @@ Result<int> list(Session& session, const ListFlags& flags) {
   return 0;
 }
 
-Action declare_list(CLI::App& app) {
-  auto flags = std::make_shared<ListFlags>();
+Action declare_command_list(CLI::App& app) {
+  auto flags = std::make_shared<CommandListFlags>();
   flags->output.declare(app);
   app.add_flag("-a,--all", flags->all, "Everybody's, not only your own.");
   app.add_flag("-q,--quiet", flags->quiet, "Only the ids.");
@@ -202,10 +202,10 @@ Action declare_list(CLI::App& app) {
   app.add_option("--sort-by", flags->sort_by, "id, description or startTime.")
       ->check(CLI::IsMember({"id", "description", "startTime"}));
   app.add_option("--order-by", flags->order_by, "asc or desc.")->check(CLI::IsMember({"asc", "desc"}));
-  return [=](Session& session) { return list(session, *flags); };
+  return [=](Session& session) { return list_commands(session, *flags); };
 }
 
-Action declare_describe(CLI::App& app) {
+Action declare_command_describe(CLI::App& app) {
   auto id = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
   output->declare(app);
@@ -226,7 +226,7 @@ Action declare_describe(CLI::App& app) {
   };
 }
 
-Action declare_config(CLI::App& app) {
+Action declare_command_config(CLI::App& app) {
   auto id = std::make_shared<std::string>();
   app.add_option("ID", *id, "The command.")->required();
   return [=](Session& session) -> Result<int> {
@@ -238,7 +238,7 @@ Action declare_config(CLI::App& app) {
   };
 }
 
-Action declare_logs(CLI::App& app) {
+Action declare_command_logs(CLI::App& app) {
   auto id = std::make_shared<std::string>();
   auto flags = std::make_shared<LogFlags>();
   app.add_option("ID", *id, "The command.")->required();
@@ -249,7 +249,7 @@ Action declare_logs(CLI::App& app) {
   };
 }
 
-Action declare_kill(CLI::App& app) {
+Action declare_command_kill(CLI::App& app) {
   auto ids = std::make_shared<std::vector<std::string>>();
   auto force = std::make_shared<bool>(false);
   app.add_option("ID", *ids, "Commands.")->required();
@@ -260,7 +260,7 @@ Action declare_kill(CLI::App& app) {
     for (const std::string& id : *ids) {
       v1::KillCommandRequest request;
       request.set_command_id(id);
-      if (const auto done = client->call(&Stub::KillCommand, request); !done) {
+      if (const auto done = client->call(&CommandStub::KillCommand, request); !done) {
         if (!*force) return tl::unexpected(done.error());
         print_error(done.error());
         code = 1;
@@ -282,7 +282,7 @@ Action declare_set_priority(CLI::App& app) {
     v1::SetCommandPriorityRequest request;
     request.set_command_id(*id);
     request.set_priority(*priority);
-    TRY(client->call(&Stub::SetCommandPriority, request));
+    TRY(client->call(&CommandStub::SetCommandPriority, request));
     std::cout << "Set priority of command " << printable(*id) << " to " << *priority << '\n';
     return 0;
   };
@@ -294,12 +294,12 @@ Command command_command() {
   return {{"command", "cmd"},
           "Run command lines on the cluster.",
           {},
-          {{{"list", "ls"}, "List commands.", declare_list},
+          {{{"list", "ls"}, "List commands.", declare_command_list},
            {{"run"}, "Run a command line, print its output, end as it ends.", declare_run},
-           {{"describe"}, "Show one command.", declare_describe},
-           {{"config"}, "Print its configuration.", declare_config},
-           {{"logs"}, "Print its output.", declare_logs},
-           {{"kill"}, "End commands.", declare_kill},
+           {{"describe"}, "Show one command.", declare_command_describe},
+           {{"config"}, "Print its configuration.", declare_command_config},
+           {{"logs"}, "Print its output.", declare_command_logs},
+           {{"kill"}, "End commands.", declare_command_kill},
            {{"set"}, "Change one.", {}, {{{"priority"}, "Who goes first.", declare_set_priority}}}}};
 }
 

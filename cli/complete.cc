@@ -247,7 +247,7 @@ void add_flags(const CLI::App& app, Candidates& found) {
   }
 }
 
-Candidates ask(Place& place, const std::vector<std::string>& keys) {
+Candidates ask_master(Place& place, const std::vector<std::string>& keys) {
   Candidates found;
   for (const std::string& key : keys) {
     if (const auto words = fixed_words().find(key); words != fixed_words().end()) {
@@ -267,7 +267,7 @@ Candidates ask(Place& place, const std::vector<std::string>& keys) {
 
 Candidates at_cursor(Place& place, const std::string& begun) {
   const std::string noun = place.path.empty() ? "" : place.path.front()->names.front();
-  if (!place.pending.empty()) return ask(place, {place.pending});
+  if (!place.pending.empty()) return ask_master(place, {place.pending});
   Candidates found;
   const Command* command = place.path.empty() ? nullptr : place.path.back();
   const std::vector<Command>& next = command == nullptr ? commands() : command->verbs;
@@ -297,7 +297,7 @@ Candidates at_cursor(Place& place, const std::string& begun) {
   const CLI::Option* option = positionals[std::min(place.arguments.size(), positionals.size() - 1)];
   const std::string name = option->get_name(true, false);
   const std::string verb = place.path.size() > 1 ? " " + place.path[1]->names.front() : "";
-  return ask(place, {noun + verb + " " + name, noun + " " + name, name});
+  return ask_master(place, {noun + verb + " " + name, noun + " " + name, name});
 }
 
 }  // namespace

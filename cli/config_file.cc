@@ -35,8 +35,8 @@ Result<ConfigFile> read_config_file(const std::string& path) {
 std::string config_directory() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
   const char* home = std::getenv("HOME");
-  if (config != nullptr && *config != '\0') return std::string(config) + "/determined";
-  if (home != nullptr && *home != '\0') return std::string(home) + "/.config/determined";
+  if (config != nullptr && *config != '\0') return std::string(config) + "/det";
+  if (home != nullptr && *home != '\0') return std::string(home) + "/.config/det";
   return "";
 }
 

@@ -13,7 +13,7 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::ConfigPolicyService::Stub;
+using PolicyStub = v1::ConfigPolicyService::Stub;
 
 /// Whose policies a command is about.
 struct Whose {
@@ -31,8 +31,8 @@ struct Whose {
 
   /// The call's answer: `global` of the cluster, `local` of the workspace. `more` is filled in by the caller.
   template <typename Global, typename Local, typename Response>
-  Result<Response> ask(Client& client, grpc::Status (Stub::*global)(grpc::ClientContext*, const Global&, Response*),
-                       grpc::Status (Stub::*local)(grpc::ClientContext*, const Local&, Response*),
+  Result<Response> ask(Client& client, grpc::Status (PolicyStub::*global)(grpc::ClientContext*, const Global&, Response*),
+                       grpc::Status (PolicyStub::*local)(grpc::ClientContext*, const Local&, Response*),
                        const std::function<void(Global*, Local*)>& more = [](Global*, Local*) {}) const {
     if (workspace.empty()) {
       Global request;
@@ -49,7 +49,7 @@ struct Whose {
   }
 };
 
-Action declare_describe(CLI::App& app) {
+Action declare_policy_describe(CLI::App& app) {
   auto whose = std::make_shared<Whose>();
   auto json = std::make_shared<bool>(false), yaml = std::make_shared<bool>(false);
   whose->declare(app);
@@ -58,7 +58,7 @@ Action declare_describe(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response,
-               whose->ask(*client, &Stub::GetGlobalConfigPolicies, &Stub::GetWorkspaceConfigPolicies));
+               whose->ask(*client, &PolicyStub::GetGlobalConfigPolicies, &PolicyStub::GetWorkspaceConfigPolicies));
     if (*json) {
       TRY_ASSIGN(const Json value, to_json(response.config_policies()));
       print_json(value);
@@ -85,7 +85,7 @@ Action declare_set(CLI::App& app) {
       request->set_file_name(*file);
     };
     TRY_ASSIGN(const auto response,
-               whose->ask(*client, &Stub::PutGlobalConfigPolicies, &Stub::PutWorkspaceConfigPolicies,
+               whose->ask(*client, &PolicyStub::PutGlobalConfigPolicies, &PolicyStub::PutWorkspaceConfigPolicies,
                           {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
     for (const std::string& warning : response.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
     std::cout << "Set the config policies for new " << (whose->of_tasks() ? "tasks" : "experiments") << "\n";
@@ -93,12 +93,12 @@ Action declare_set(CLI::App& app) {
   };
 }
 
-Action declare_delete(CLI::App& app) {
+Action declare_policy_delete(CLI::App& app) {
   auto whose = std::make_shared<Whose>();
   whose->declare(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY(whose->ask(*client, &Stub::DeleteGlobalConfigPolicies, &Stub::DeleteWorkspaceConfigPolicies));
+    TRY(whose->ask(*client, &PolicyStub::DeleteGlobalConfigPolicies, &PolicyStub::DeleteWorkspaceConfigPolicies));
     std::cout << "Deleted the config policies\n";
     return 0;
   };
@@ -110,9 +110,9 @@ Command config_policies_command() {
   return {{"config-policies", "cp"},
           "Fix and limit what new experiments and tasks may say.",
           {},
-          {{{"describe"}, "Show the policies.", declare_describe},
+          {{{"describe"}, "Show the policies.", declare_policy_describe},
            {{"set"}, "Set the policies, in place of those there are.", declare_set},
-           {{"delete"}, "Delete the policies.", declare_delete}}};
+           {{"delete"}, "Delete the policies.", declare_policy_delete}}};
 }
 
 }  // namespace det::cli

@@ -16,13 +16,13 @@
 namespace det::cli {
 namespace {
 
-constexpr std::size_t kChunk = 1 << 20, kWorthABar = 4 << 20;
+constexpr std::size_t kContextChunk = 1 << 20, kContextWorthABar = 4 << 20;
 constexpr std::size_t kMostChanges = 2 << 20;       ///< bytes that go in one message
 constexpr std::size_t kMostRemembered = 16, kMostFiles = 5000;
-constexpr int kVersion = 1;
+constexpr int kUploadCacheVersion = 1;
 
 /// One try; repeated with the same request id it finds what an earlier one made.
-grpc::Status upload(Client& client, const v1::CreateExperimentRequest& create, const std::string& bytes,
+grpc::Status upload_chunks(Client& client, const v1::CreateExperimentRequest& create, const std::string& bytes,
                     v1::CreateExperimentResponse& response) {
   grpc::ClientContext context;
   client.prepare(context, Duration(0));
@@ -33,11 +33,11 @@ grpc::Status upload(Client& client, const v1::CreateExperimentRequest& create, c
   v1::UploadExperimentRequest first;
   *first.mutable_create() = create;
   bool open = writer->Write(first);
-  for (std::size_t at = 0; open && at < bytes.size(); at += kChunk) {
+  for (std::size_t at = 0; open && at < bytes.size(); at += kContextChunk) {
     v1::UploadExperimentRequest part;
-    part.set_chunk(bytes.substr(at, kChunk));
+    part.set_chunk(bytes.substr(at, kContextChunk));
     open = writer->Write(part);
-    if (bytes.size() >= kWorthABar) bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
+    if (bytes.size() >= kContextWorthABar) bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
   }
   if (open) writer->WritesDone();
   return writer->Finish();
@@ -76,12 +76,12 @@ Result<std::optional<v1::CreateExperimentResponse>> by_digest(Client& client, co
   return std::optional(std::move(*response->mutable_created()));
 }
 
-Json load(const std::string& path) {
-  const Json nothing = {{"version", kVersion}, {"contexts", Json::array()}};
+Json load_manifest(const std::string& path) {
+  const Json nothing = {{"version", kUploadCacheVersion}, {"contexts", Json::array()}};
   const auto text = read_file(path, 64 << 20);
   if (!text) return nothing;
   auto value = parse_json(*text, {.bytes = 64 << 20});
-  const bool good = value && value->is_object() && value->value("version", Json()) == kVersion &&
+  const bool good = value && value->is_object() && value->value("version", Json()) == kUploadCacheVersion &&
                     value->contains("contexts") && (*value)["contexts"].is_array();
   return good ? std::move(*value) : nothing;
 }
@@ -110,7 +110,7 @@ std::string SentContexts::default_path() {
 SentContext SentContexts::find(const std::string& key) const {
   SentContext sent;
   if (path_.empty()) return sent;
-  const Json all = load(path_);
+  const Json all = load_manifest(path_);
   try {
     for (const Json& each : all.at("contexts")) {
       if (each.at("key") != key) continue;
@@ -125,7 +125,7 @@ SentContext SentContexts::find(const std::string& key) const {
 
 void SentContexts::remember(const std::string& key, const SentContext& sent) const {
   if (path_.empty() || sent.fingerprints.size() > kMostFiles) return;
-  Json all = load(path_), kept = Json::array({{{"key", key}, {"digest", sent.digest}, {"files", sent.fingerprints}}});
+  Json all = load_manifest(path_), kept = Json::array({{{"key", key}, {"digest", sent.digest}, {"files", sent.fingerprints}}});
   for (const Json& each : all["contexts"]) {
     if (kept.size() < kMostRemembered && each.is_object() && each.value("key", Json()) != key) kept.push_back(each);
   }
@@ -149,7 +149,7 @@ Result<v1::CreateExperimentResponse> submit_with_context(Client& client, const v
     }
   }
   v1::CreateExperimentResponse response;
-  TRY(client.retry([&] { return upload(client, create, context.bytes, response); }));
+  TRY(client.retry([&] { return upload_chunks(client, create, context.bytes, response); }));
   if (!digest.empty()) sent.remember(key, {digest, context.fingerprints});
   return response;
 }

@@ -233,7 +233,7 @@ std::function<Action(CLI::App&)> declare_down(Which which) {
   };
 }
 
-Action declare_logs(CLI::App& app) {
+Action declare_deploy_logs(CLI::App& app) {
   auto flags = std::make_shared<MasterFlags>();
   auto once = std::make_shared<bool>(false);
   flags->declare_name(app);
@@ -263,7 +263,7 @@ Command deploy_command() {
              {{"master-down"}, "Stop the master.", declare_down(Which::kMaster)},
              {{"agent-up"}, "Start an agent.", declare_agent_up},
              {{"agent-down"}, "Stop an agent.", declare_down(Which::kAgent)},
-             {{"logs"}, "Print the master's log.", declare_logs}}}}};
+             {{"logs"}, "Print the master's log.", declare_deploy_logs}}}}};
 }
 
 }  // namespace det::cli

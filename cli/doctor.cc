@@ -220,7 +220,7 @@ void look_at_agents(Client& client, const std::string& version, Report& report) 
   look_at_slots(*response, report);
 }
 
-void print(const Report& report) {
+void print_findings(const Report& report) {
   const bool color = wants_color(1);
   for (const Finding& each : report.findings()) {
     const char* paint = each.level == Level::kOk ? "\033[32m" : each.level == Level::kWarn ? "\033[33m" : "\033[31m";
@@ -250,7 +250,7 @@ Action declare_doctor(CLI::App& app) {
         list.push_back({{"level", level_text(each.level)}, {"what", each.what}, {"found", each.found}, {"mend", each.mend}});
       output->print_value(list);
     } else {
-      print(report);
+      print_findings(report);
     }
     return report.failed() ? 1 : 0;
   };

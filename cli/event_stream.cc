@@ -26,7 +26,7 @@ using ErrorCode = boost::system::error_code;
 using PlainStream = tcp::socket;
 using TlsStream = asio::ssl::stream<tcp::socket>;
 
-constexpr Duration kAnswer = std::chrono::seconds(10);  // each of: connecting, the handshake, the answer's head
+constexpr Duration kAnswerTimeout = std::chrono::seconds(10);  // each of: connecting, the handshake, the answer's head
 constexpr std::size_t kMostEvent = 1 << 20;             // of text without an end of an event
 constexpr std::size_t kMostHead = 64 << 10;
 
@@ -166,7 +166,7 @@ class EventStream::Http final : public Connection {
       error_ = error;
     });
     io_.restart();
-    io_.run_for(kAnswer);
+    io_.run_for(kAnswerTimeout);
     if (!done) {
       socket_of(stream_).close(error_);
       io_.run();

@@ -71,7 +71,7 @@ Action declare_retry(CLI::App& app) {
   };
 }
 
-Action declare_logs(CLI::App& app) {
+Action declare_experiment_logs(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto flags = std::make_shared<LogFlags>();
   add_id(app, *id, "The experiment's id; the log is that of its first trial.");
@@ -102,7 +102,7 @@ Action declare_wait(CLI::App& app) {
   };
 }
 
-Action declare_config(CLI::App& app) {
+Action declare_experiment_config(CLI::App& app) {
   auto id = std::make_shared<int>();
   add_id(app, *id, "The experiment's id.");
   return [=](Session& session) -> Result<int> {
@@ -133,13 +133,13 @@ Action declare_download_model_def(CLI::App& app) {
   };
 }
 
-struct DownloadFlags {
+struct ExperimentDownloadFlags {
   int id = 0, top = 1;
   std::string directory = "checkpoints", sort_by;
   bool smaller = false, larger = false, quiet = false;
 };
 
-Result<int> download(Session& session, const DownloadFlags& flags) {
+Result<int> download(Session& session, const ExperimentDownloadFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, flags.id));
   TRY_ASSIGN(auto checkpoints, get_checkpoints(*client, flags.id));
@@ -162,8 +162,8 @@ Result<int> download(Session& session, const DownloadFlags& flags) {
   return 0;
 }
 
-Action declare_download(CLI::App& app) {
-  auto flags = std::make_shared<DownloadFlags>();
+Action declare_experiment_download(CLI::App& app) {
+  auto flags = std::make_shared<ExperimentDownloadFlags>();
   add_id(app, flags->id, "The experiment's id.");
   app.add_option("-o,--output-dir", flags->directory, "Where a directory for each checkpoint is made.")
       ->capture_default_str();
@@ -191,12 +191,12 @@ Command experiment_command() {
       {{{"create"}, "Create an experiment from a configuration and a model directory.", declare_create},
        {{"list", "ls"}, "List experiments.", declare_list},
        {{"describe"}, "Show experiments with their trials.", declare_describe},
-       {{"logs"}, "Print the log of the first trial.", declare_logs},
+       {{"logs"}, "Print the log of the first trial.", declare_experiment_logs},
        {{"list-trials", "lt"}, "List the trials of an experiment.", declare_list_trials},
        {{"list-checkpoints", "lc"}, "List the checkpoints of an experiment.", declare_list_checkpoints},
        {{"brackets"}, "Show the brackets and rungs of a search by halving.", declare_brackets},
-       {{"config"}, "Print the configuration as YAML.", declare_config},
-       {{"download"}, "Download the best checkpoints.", declare_download},
+       {{"config"}, "Print the configuration as YAML.", declare_experiment_config},
+       {{"download"}, "Download the best checkpoints.", declare_experiment_download},
        {{"download-model-def"}, "Download the model directory as it was sent.", declare_download_model_def},
        {{"simulate"}, "Run the search in virtual time and show what ran when.", declare_simulate},
        {{"wait"}, "Wait for the end; exit 1 unless it has completed.", declare_wait},

@@ -8,7 +8,7 @@
 namespace det::cli {
 namespace {
 
-struct Flags {
+struct ExperimentBracketsFlags {
   int id = 0;
   Output output;
 };
@@ -31,7 +31,7 @@ Table rungs_table(const v1::GetExperimentBracketsResponse& search) {
   return table;
 }
 
-Result<int> print_brackets(Session& session, const Flags& flags) {
+Result<int> print_brackets(Session& session, const ExperimentBracketsFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   v1::GetExperimentBracketsRequest request;
   request.set_experiment_id(flags.id);
@@ -48,7 +48,7 @@ Result<int> print_brackets(Session& session, const Flags& flags) {
 }  // namespace
 
 Action declare_brackets(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExperimentBracketsFlags>();
   add_id(app, flags->id, "The experiment's id.");
   flags->output.declare(app);
   return [=](Session& session) { return print_brackets(session, *flags); };

@@ -23,7 +23,7 @@ namespace {
 constexpr Duration kUploadPatience = std::chrono::seconds(30);
 constexpr Duration kTestLooks = std::chrono::milliseconds(200);
 
-struct Flags {
+struct ExperimentCreateFlags {
   std::string config, directory, template_name;
   std::vector<std::string> includes, overrides;
   std::vector<int> ports;
@@ -60,7 +60,7 @@ Result<expconf::Document> fetch_template(Session& session, const std::string& na
 }
 
 /// The configuration, after all that can be checked here was found right.
-Result<Checked> read_config(Session& session, const Flags& flags) {
+Result<Checked> read_config(Session& session, const ExperimentCreateFlags& flags) {
   auto text = read_file(flags.config, 64 << 20);
   if (!text) return fail(Code::kInvalidArgument, text.error().message);
   std::vector<expconf::Override> overrides;
@@ -103,7 +103,7 @@ Result<int> finish_test(Client& client, int id) {
   return 0;
 }
 
-Result<int> create(Session& session, const Flags& flags) {
+Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
   if (flags.local && !flags.test)
     return fail(Code::kInvalidArgument, "--local runs only tests: say --local --test");
   if (flags.test) std::cout << "Validating the configuration..." << std::endl;
@@ -139,7 +139,7 @@ Result<int> create(Session& session, const Flags& flags) {
 }  // namespace
 
 Action declare_create(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExperimentCreateFlags>();
   app.add_option("CONFIG", flags->config, "The experiment's configuration (YAML).")->required();
   app.add_option("DIR", flags->directory, "The directory with the model's files.");
   app.add_option("-i,--include", flags->includes, "One more file or directory to send; may be repeated.")

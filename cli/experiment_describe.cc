@@ -14,7 +14,7 @@
 namespace det::cli {
 namespace {
 
-struct Flags {
+struct ExperimentDescribeFlags {
   std::vector<std::string> ids;
   bool metrics = false;
   Output output;
@@ -41,7 +41,7 @@ Result<std::vector<int>> parse_ids(const std::vector<std::string>& words) {
   return ids;
 }
 
-Result<Json> to_json(const Described& described) {
+Result<Json> described_to_json(const Described& described) {
   TRY_ASSIGN(Json value, cli::to_json(described.experiment));
   TRY_ASSIGN(value["trials"], list_to_json(described.trials));
   return value;
@@ -76,7 +76,7 @@ Result<Table> trial_table(const std::vector<Described>& all) {
   return table;
 }
 
-Status print_tables(const Flags& flags, const std::vector<std::pair<std::string, Table>>& tables) {
+Status print_tables(const ExperimentDescribeFlags& flags, const std::vector<std::pair<std::string, Table>>& tables) {
   if (!flags.directory.empty()) TRY(make_directories(flags.directory));
   bool first = true;
   for (const auto& [name, table] : tables) {
@@ -104,7 +104,7 @@ void print_failures(const std::vector<Described>& all) {
   if (!text.empty()) std::cout << "\n" << text;
 }
 
-Result<int> describe(Session& session, const Flags& flags) {
+Result<int> describe_experiments(Session& session, const ExperimentDescribeFlags& flags) {
   TRY_ASSIGN(const std::vector<int> ids, parse_ids(flags.ids));
   TRY_ASSIGN(Client * client, session.client());
   std::vector<Described> all;
@@ -117,7 +117,7 @@ Result<int> describe(Session& session, const Flags& flags) {
   if (flags.output.structured()) {
     Json list = Json::array();
     for (const Described& each : all) {
-      TRY_ASSIGN(Json value, to_json(each));
+      TRY_ASSIGN(Json value, described_to_json(each));
       list.push_back(std::move(value));
     }
     flags.output.print_value(list.size() == 1 ? list.front() : list);
@@ -141,12 +141,12 @@ Result<int> describe(Session& session, const Flags& flags) {
 }  // namespace
 
 Action declare_describe(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExperimentDescribeFlags>();
   app.add_option("IDS", flags->ids, "Ids of experiments.")->required();
   app.add_flag("--metrics", flags->metrics, "With what each training report said.");
   flags->output.declare(app);
   app.add_option("--outdir", flags->directory, "Write the tables as CSV files into this directory.");
-  return [=](Session& session) { return describe(session, *flags); };
+  return [=](Session& session) { return describe_experiments(session, *flags); };
 }
 
 }  // namespace det::cli

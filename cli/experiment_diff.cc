@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostShown = 512 << 10;  ///< bytes of a file whose lines are compared
 
-struct Flags {
+struct ExperimentDiffFlags {
   int a = 0, b = 0;
   bool names_only = false;
   Output output;
@@ -97,7 +97,7 @@ Result<Side> read_side(Client& client, int id) {
 using Values = std::map<std::string, std::string>;
 
 /// Keys whose values differ; a side that has none of it says "".
-Table changed_values(const Values& a, const Values& b, const char* what, const Flags& flags) {
+Table changed_values(const Values& a, const Values& b, const char* what, const ExperimentDiffFlags& flags) {
   Table table{{what, "Experiment " + std::to_string(flags.a), "Experiment " + std::to_string(flags.b)}, {}};
   Values all = a;
   all.insert(b.begin(), b.end());
@@ -168,7 +168,7 @@ void print_values(const char* title, const Table& table) {
   std::cout << title << (table.rows.empty() ? ": the same\n\n" : ":\n" + to_text(table) + "\n");
 }
 
-Result<int> diff(Session& session, const Flags& flags) {
+Result<int> diff(Session& session, const ExperimentDiffFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const Side a, read_side(*client, flags.a));
   TRY_ASSIGN(const Side b, read_side(*client, flags.b));
@@ -199,7 +199,7 @@ Result<int> diff(Session& session, const Flags& flags) {
 }  // namespace
 
 Action declare_diff(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExperimentDiffFlags>();
   app.add_option("A", flags->a, "An experiment's id.")->required()->check(kPositive);
   app.add_option("B", flags->b, "Another's.")->required()->check(kPositive);
   app.add_flag("--name-only", flags->names_only, "Of files only the names.");

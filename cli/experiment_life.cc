@@ -15,9 +15,9 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::ExperimentService::Stub;
+using ExperimentStub = v1::ExperimentService::Stub;
 
-Action declare_delete(CLI::App& app) {
+Action declare_experiment_delete(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto yes = std::make_shared<bool>(false);
   add_id(app, *id, "The experiment's id; it must have ended.");
@@ -31,7 +31,7 @@ Action declare_delete(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::DeleteExperimentRequest request;
     request.set_experiment_id(*id);
-    TRY(client->call(&Stub::DeleteExperiment, request));
+    TRY(client->call(&ExperimentStub::DeleteExperiment, request));
     std::cout << "Deleted " << name << '\n';
     return 0;
   };
@@ -48,7 +48,7 @@ Command label_verb(std::string name, std::string summary, bool add) {
               v1::ExperimentLabelRequest request;
               request.set_experiment_id(*id);
               request.set_label(*label);
-              TRY(client->call(add ? &Stub::PutExperimentLabel : &Stub::DeleteExperimentLabel, request));
+              TRY(client->call(add ? &ExperimentStub::PutExperimentLabel : &ExperimentStub::DeleteExperimentLabel, request));
               std::cout << (add ? "Added label " : "Removed label ") << *label << (add ? " to" : " from")
                         << " experiment " << *id << '\n';
               return 0;
@@ -76,7 +76,7 @@ Action declare_fork(CLI::App& app) {
     request.set_parent_id(*id);
     request.set_activate(!*paused);
     request.set_request_id(uuid4());
-    TRY_ASSIGN(const auto made, client->call(&Stub::CreateExperiment, request));
+    TRY_ASSIGN(const auto made, client->call(&ExperimentStub::CreateExperiment, request));
     for (const std::string& warning : made.config_warnings()) std::cerr << "warning: " << printable(warning) << '\n';
     std::cout << "Created experiment " << made.experiment().id() << '\n';
     return 0;
@@ -106,7 +106,7 @@ Action declare_continue(CLI::App& app) {
     }
     request.set_override_config(text);
     TRY_ASSIGN(Client * client, session.client());
-    TRY(client->call(&Stub::ContinueExperiment, request));
+    TRY(client->call(&ExperimentStub::ContinueExperiment, request));
     std::cout << "Continued experiment " << *id << std::endl;
     return *follow ? follow_experiment(*client, *id) : 0;
   };
@@ -115,7 +115,7 @@ Action declare_continue(CLI::App& app) {
 }  // namespace
 
 std::vector<Command> life_verbs() {
-  return {{{"delete"}, "Remove an experiment that has ended, with its checkpoints.", declare_delete},
+  return {{{"delete"}, "Remove an experiment that has ended, with its checkpoints.", declare_experiment_delete},
           {{"label"},
            "Add and remove labels.",
            {},

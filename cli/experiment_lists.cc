@@ -10,7 +10,7 @@
 namespace det::cli {
 namespace {
 
-struct ListFlags {
+struct ExperimentListFlags {
   Output output;
   Paging paging;
   bool all = false, show_project = false;
@@ -23,7 +23,7 @@ std::string progress_text(const v1::Experiment& experiment) {
   return text;
 }
 
-Result<int> list(Session& session, const ListFlags& flags) {
+Result<int> list_experiments(Session& session, const ExperimentListFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   v1::GetExperimentsRequest request;
   request.set_sort_by(v1::GetExperimentsRequest::SORT_BY_ID);
@@ -95,12 +95,12 @@ Result<int> list_checkpoints(Session& session, const CheckpointFlags& flags) {
 }  // namespace
 
 Action declare_list(CLI::App& app) {
-  auto flags = std::make_shared<ListFlags>();
+  auto flags = std::make_shared<ExperimentListFlags>();
   app.add_flag("-a,--all", flags->all, "Also archived ones and those of others.");
   app.add_flag("--show_project,--show-project", flags->show_project, "With workspace and project.");
   flags->paging.declare(app);
   flags->output.declare_list(app);
-  return [=](Session& session) { return list(session, *flags); };
+  return [=](Session& session) { return list_experiments(session, *flags); };
 }
 
 Action declare_list_trials(CLI::App& app) {

@@ -15,7 +15,7 @@ namespace {
 using searcher::Simulation;
 constexpr std::size_t kPlotWidth = 72, kPlotHeight = 10;
 
-struct Flags {
+struct ExperimentSimulateFlags {
   std::string config, surface = "bowl";
   std::vector<std::string> overrides;
   int workers = 16, trials_shown = 24;
@@ -98,7 +98,7 @@ Result<searcher::Surface> read_surface(const std::string& name, const expconf::E
   return recorded;
 }
 
-Result<int> simulate(const Flags& flags, bool has_seed) {
+Result<int> simulate(const ExperimentSimulateFlags& flags, bool has_seed) {
   TRY_ASSIGN(const auto config, read_search_config(flags.config, flags.overrides));
   if (has_seed) config->experiment_seed = flags.seed;
   TRY_ASSIGN(const auto surface, read_surface(flags.surface, *config));
@@ -126,7 +126,7 @@ Result<int> simulate(const Flags& flags, bool has_seed) {
 }  // namespace
 
 Action declare_simulate(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExperimentSimulateFlags>();
   app.add_option("CONFIG", flags->config, "The experiment's configuration (YAML).")->required();
   app.add_option("--config", flags->overrides, "path.to.key=value over the configuration; may be repeated.")
       ->allow_extra_args(false);

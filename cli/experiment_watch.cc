@@ -21,10 +21,10 @@ namespace {
 constexpr Duration kMostOften = std::chrono::milliseconds(250);  ///< between two drawings
 constexpr Duration kWithoutEvents = std::chrono::seconds(2);     ///< between two looks where events cannot be had
 constexpr Duration kAtLeast = std::chrono::seconds(30);          ///< a look even when nothing is heard
-constexpr Duration kPatience = std::chrono::minutes(10);
+constexpr Duration kWatchPatience = std::chrono::minutes(10);
 constexpr int kPoints = 60;
 
-struct Flags {
+struct ExperimentWatchFlags {
   int id = 0, trials = 10;
   std::string metric;
 };
@@ -35,7 +35,7 @@ struct Seen {
   std::vector<v1::MetricSeries> series;
 };
 
-Result<Seen> look(Client& client, const Flags& flags) {
+Result<Seen> look(Client& client, const ExperimentWatchFlags& flags) {
   Seen seen;
   TRY_ASSIGN(seen.experiment, get_experiment(client, flags.id));
   v1::GetExperimentTrialsRequest request;
@@ -55,7 +55,7 @@ Result<Seen> look(Client& client, const Flags& flags) {
 }
 
 /// The series of `trial` that is drawn: of validations the named metric, else any; of training the first.
-const v1::MetricSeries* choose(const Seen& seen, int trial, const char* group, const std::string& metric) {
+const v1::MetricSeries* choose_series(const Seen& seen, int trial, const char* group, const std::string& metric) {
   const v1::MetricSeries* chosen = nullptr;
   for (const v1::MetricSeries& each : seen.series) {
     if (each.trial_id() != trial || each.group() != group || each.values().empty()) continue;
@@ -83,7 +83,7 @@ std::string headline(const v1::Experiment& experiment) {
 }
 
 /// The whole picture, each line at most `width` columns.
-std::string picture(const Seen& seen, const Flags& flags, int width) {
+std::string picture(const Seen& seen, const ExperimentWatchFlags& flags, int width) {
   std::string text = headline(seen.experiment) + "\n";
   if (seen.experiment.has_progress()) text += bar_text("progress", seen.experiment.progress().value(), width) + "\n";
   Table table{{"Trial ID", "State", "# of Batches", "Restarts", "Validation", "Training"}, {}};
@@ -92,8 +92,8 @@ std::string picture(const Seen& seen, const Flags& flags, int width) {
     const std::string metric = flags.metric.empty() ? seen.experiment.searcher_metric() : flags.metric;
     table.rows.push_back({std::to_string(trial.id()), state_text(trial.state()),
                           std::to_string(trial.total_batches_processed()), std::to_string(trial.restarts()),
-                          series_text(choose(seen, trial.id(), "validation", metric), room),
-                          series_text(choose(seen, trial.id(), "training", flags.metric), room)});
+                          series_text(choose_series(seen, trial.id(), "validation", metric), room),
+                          series_text(choose_series(seen, trial.id(), "training", flags.metric), room)});
   }
   if (!table.rows.empty()) text += "\n" + to_text(table);
   const int hidden = seen.experiment.num_trials() - static_cast<int>(seen.trials.size());
@@ -104,7 +104,7 @@ std::string picture(const Seen& seen, const Flags& flags, int width) {
 /// On a terminal each picture takes the place of the one before; elsewhere a line for each change.
 class Screen {
  public:
-  void show(const Seen& seen, const Flags& flags) {
+  void show(const Seen& seen, const ExperimentWatchFlags& flags) {
     if (is_terminal(1)) {
       const std::string text = picture(seen, flags, terminal_width(1));
       if (lines_ > 0) std::cout << "\033[" << lines_ << "F\033[J";
@@ -173,13 +173,13 @@ class Waiter {
   std::optional<EventStream> stream_;
 };
 
-Result<int> watch(Session& session, const Flags& flags) {
+Result<int> watch(Session& session, const ExperimentWatchFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   Screen screen;
   Waiter waiter(*client, flags.id);
   for (;;) {
     TRY_ASSIGN(const Seen seen, look(*client, flags));
-    client->set_patience(kPatience);  // it was there: it may come back
+    client->set_patience(kWatchPatience);  // it was there: it may come back
     screen.show(seen, flags);
     if (is_terminal_state(seen.experiment.state())) return exit_code(seen.experiment);
     waiter.wait();
@@ -189,7 +189,7 @@ Result<int> watch(Session& session, const Flags& flags) {
 }  // namespace
 
 Action declare_watch(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExperimentWatchFlags>();
   add_id(app, flags->id, "The experiment's id.");
   app.add_option("--trials", flags->trials, "How many trials, the best first.")->check(kPositive)->capture_default_str();
   app.add_option("--metric", flags->metric, "The metric to draw; else the searcher's, and the first of training.");

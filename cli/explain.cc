@@ -8,9 +8,9 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::ExplanationService::Stub;
+using ExplainStub = v1::ExplanationService::Stub;
 
-struct Flags {
+struct ExplainFlags {
   int id = 0;
   bool json = false;
   void declare(CLI::App& app, const char* what) {
@@ -22,13 +22,13 @@ struct Flags {
 void print_text(const v1::Explanation& explanation) { std::cout << printable_lines(explanation.text()); }
 
 Action declare_trial(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExplainFlags>();
   flags->declare(app, "The trial's id.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::ExplainTrialRequest request;
     request.set_trial_id(flags->id);
-    TRY_ASSIGN(const auto response, client->call(&Stub::ExplainTrial, request));
+    TRY_ASSIGN(const auto response, client->call(&ExplainStub::ExplainTrial, request));
     if (!flags->json) return print_text(response.explanation()), 0;
     TRY_ASSIGN(const Json value, to_json(response.explanation()));
     print_json(value);
@@ -37,13 +37,13 @@ Action declare_trial(CLI::App& app) {
 }
 
 Action declare_experiment(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExplainFlags>();
   flags->declare(app, "The experiment's id.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::ExplainExperimentRequest request;
     request.set_experiment_id(flags->id);
-    TRY_ASSIGN(const auto response, client->call(&Stub::ExplainExperiment, request));
+    TRY_ASSIGN(const auto response, client->call(&ExplainStub::ExplainExperiment, request));
     if (flags->json) {
       TRY_ASSIGN(const Json value, to_json(response));
       print_json(value);

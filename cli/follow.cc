@@ -14,7 +14,7 @@ namespace det::cli {
 namespace {
 
 constexpr Duration kForEver = std::chrono::hours(24 * 365 * 10);
-constexpr Duration kPatience = std::chrono::minutes(10);
+constexpr Duration kFollowPatience = std::chrono::minutes(10);
 constexpr Duration kOften = std::chrono::milliseconds(200);
 constexpr std::size_t kMostWaitingLines = 1000;
 
@@ -78,7 +78,7 @@ Status print_followed_log(Client& client, int experiment, int trial) {
 }  // namespace
 
 Result<v1::Experiment> wait_for_end(Client& client, int experiment, Duration interval) {
-  client.set_patience(kPatience);
+  client.set_patience(kFollowPatience);
   v1::Experiment last;
   TRY(ask_until(interval, [&]() -> Result<bool> {
     TRY_ASSIGN(last, get_experiment(client, experiment));
@@ -90,7 +90,7 @@ Result<v1::Experiment> wait_for_end(Client& client, int experiment, Duration int
 int exit_code(const v1::Experiment& experiment) { return experiment.state() == v1::STATE_COMPLETED ? 0 : 1; }
 
 Result<int> follow_experiment(Client& client, int experiment) {
-  client.set_patience(kPatience);
+  client.set_patience(kFollowPatience);
   std::cout << "Waiting for first trial to begin..." << std::endl;
   TRY_ASSIGN(const int trial, wait_for_first_trial(client, experiment));
   if (trial != 0) {

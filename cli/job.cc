@@ -13,9 +13,9 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::JobService::Stub;
+using JobStub = v1::JobService::Stub;
 
-std::string state_text(const v1::Job::Summary& summary) {
+std::string queue_state_text(const v1::Job::Summary& summary) {
   if (summary.state() != v1::Job::Summary::STATE_QUEUED) return "SCHEDULED";
   return summary.jobs_ahead() == 0 ? "QUEUED" : "QUEUED (" + std::to_string(summary.jobs_ahead()) + " ahead)";
 }
@@ -25,21 +25,21 @@ std::string slots_text(const v1::Job& job) {
   return std::to_string(job.allocated_slots()) + "/" + std::to_string(job.requested_slots());
 }
 
-struct ListFlags {
+struct JobListFlags {
   Output output;
   Paging paging{.limit = 100};
   std::string pool;
   bool reverse = false;
 };
 
-Result<int> list(Session& session, const ListFlags& flags) {
+Result<int> list_jobs(Session& session, const JobListFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   v1::GetJobsRequest request;
   request.set_resource_pool(flags.pool);
   if (flags.reverse) request.set_order_by(v1::ORDER_BY_DESC);
   std::vector<v1::Job> jobs;
   TRY(each_page(
-      flags.paging, request, [&](const auto& page) { return client->call(&Stub::GetJobs, page); },
+      flags.paging, request, [&](const auto& page) { return client->call(&JobStub::GetJobs, page); },
       [&](const auto& response) { jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end()); }));
   TRY_ASSIGN(const auto names, user_names(*client));
   Table table{{"Resource Pool", "#", "ID", "Type", "Job Name", "Experiment", "Priority", "Weight", "Submitted",
@@ -53,21 +53,21 @@ Result<int> list(Session& session, const ListFlags& flags) {
                           job.type().starts_with("TYPE_") ? job.type().substr(5) : job.type(), job.name(),
                           job.entity_id(), std::to_string(job.priority()), number_text(job.weight()),
                           time_text(job.submission_time(), job.has_submission_time()), slots_text(job),
-                          job.max_slots() > 0 ? std::to_string(job.max_slots()) : "", state_text(job.summary()),
+                          job.max_slots() > 0 ? std::to_string(job.max_slots()) : "", queue_state_text(job.summary()),
                           user == names.end() ? "" : user->second});
   }
   TRY(flags.output.print(table, [&] { return list_to_json(jobs); }));
   return 0;
 }
 
-Action declare_list(CLI::App& app) {
-  auto flags = std::make_shared<ListFlags>();
+Action declare_job_list(CLI::App& app) {
+  auto flags = std::make_shared<JobListFlags>();
   flags->output.declare_list(app);
   app.add_flag_callback("--table", [] {}, "Print as a table, which is what happens anyway.");
   app.add_option("-p,--resource-pool", flags->pool, "Only of this pool.");
   app.add_flag("--reverse", flags->reverse, "The end of the queue first.");
   flags->paging.declare(app);
-  return [=](Session& session) { return list(session, *flags); };
+  return [=](Session& session) { return list_jobs(session, *flags); };
 }
 
 struct UpdateFlags {
@@ -79,7 +79,7 @@ struct UpdateFlags {
 /// A job's id, or its experiment's.
 Result<std::string> job_id(Client& client, const std::string& text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return text;
-  TRY_ASSIGN(const auto response, client.call(&Stub::GetJobs, v1::GetJobsRequest()));
+  TRY_ASSIGN(const auto response, client.call(&JobStub::GetJobs, v1::GetJobsRequest()));
   for (const v1::Job& job : response.jobs()) {
     if (job.entity_id() == text) return job.job_id();
   }
@@ -126,7 +126,7 @@ Action declare_update(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto request, to_request(*client, *flags));
-    TRY(client->call(&Stub::UpdateJobQueue, request));
+    TRY(client->call(&JobStub::UpdateJobQueue, request));
     std::cout << "Updated job " << printable(flags->job) << '\n';
     return 0;
   };
@@ -176,7 +176,7 @@ Action declare_update_batch(CLI::App& app) {
       TRY_ASSIGN(const auto one, to_request(*client, each));
       request.MergeFrom(one);
     }
-    TRY(client->call(&Stub::UpdateJobQueue, request));
+    TRY(client->call(&JobStub::UpdateJobQueue, request));
     std::cout << "Updated " << changes.size() << (changes.size() == 1 ? " job\n" : " jobs\n");
     return 0;
   };
@@ -188,7 +188,7 @@ Command job_command() {
   return {{"job", "j"},
           "See the queues, and move what stands in them.",
           {},
-          {{{"list", "ls"}, "List what waits and runs, in the order of the queue.", declare_list},
+          {{{"list", "ls"}, "List what waits and runs, in the order of the queue.", declare_job_list},
            {{"update", "u"}, "Change priority, weight, limit, pool or place.", declare_update},
            {{"update-batch"}, "The same for several jobs, all or none.", declare_update_batch}}};
 }

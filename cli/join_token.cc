@@ -9,9 +9,9 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::JoinService::Stub;
+using JoinTokenStub = v1::JoinService::Stub;
 
-Action declare_create(CLI::App& app) {
+Action declare_join_token_create(CLI::App& app) {
   auto request = std::make_shared<v1::PostJoinTokenRequest>();
   app.add_option_function<std::string>(
       "--pool", [=](const std::string& text) { request->set_pool(text); },
@@ -27,19 +27,19 @@ Action declare_create(CLI::App& app) {
              "  det-agent --master https://master:8443 --join-token-file token");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&Stub::PostJoinToken, *request));
+    TRY_ASSIGN(const auto response, client->call(&JoinTokenStub::PostJoinToken, *request));
     // Alone on standard output: it goes into a file.
     std::cout << response.token() << '\n';
     return 0;
   };
 }
 
-Action declare_list(CLI::App& app) {
+Action declare_join_token_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   output->declare(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetJoinTokens, v1::GetJoinTokensRequest()));
+    TRY_ASSIGN(const auto response, client->call(&JoinTokenStub::GetJoinTokens, v1::GetJoinTokensRequest()));
     Table table{{"ID", "Resource Pool", "Agent ID", "Uses Left", "Expires", "Created", "Created By"}, {}};
     for (const v1::JoinTokenInfo& each : response.tokens()) {
       table.rows.push_back({std::to_string(each.id()), each.pool(), each.agent_id(), std::to_string(each.uses_left()),
@@ -51,14 +51,14 @@ Action declare_list(CLI::App& app) {
   };
 }
 
-Action declare_delete(CLI::App& app) {
+Action declare_join_token_delete(CLI::App& app) {
   auto request = std::make_shared<v1::DeleteJoinTokenRequest>();
   app.add_option_function<std::int64_t>(
          "ID", [=](std::int64_t id) { request->set_id(id); }, "The token's number.")
       ->required();
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY(client->call(&Stub::DeleteJoinToken, *request));
+    TRY(client->call(&JoinTokenStub::DeleteJoinToken, *request));
     std::cout << "Deleted join token " << request->id() << '\n';
     return 0;
   };
@@ -70,9 +70,9 @@ Command join_token_command() {
   return {{"join-token"},
           "Let agents of other machines into the cluster.",
           {},
-          {{{"list", "ls"}, "List tokens that are still good.", declare_list},
-           {{"create"}, "Make a token, which is told once.", declare_create},
-           {{"delete", "rm"}, "Make a token good for nothing; agents that joined with it stay.", declare_delete}}};
+          {{{"list", "ls"}, "List tokens that are still good.", declare_join_token_list},
+           {{"create"}, "Make a token, which is told once.", declare_join_token_create},
+           {{"delete", "rm"}, "Make a token good for nothing; agents that joined with it stay.", declare_join_token_delete}}};
 }
 
 }  // namespace det::cli

@@ -11,7 +11,7 @@
 namespace det::cli {
 namespace {
 
-constexpr Duration kFollowPatience = std::chrono::minutes(10);
+constexpr Duration kLogPatience = std::chrono::minutes(10);
 
 const std::map<std::string, v1::LogLevel>& levels() {
   static const std::map<std::string, v1::LogLevel> names{
@@ -21,7 +21,7 @@ const std::map<std::string, v1::LogLevel>& levels() {
   return names;
 }
 
-Status set_time(const std::string& text, const char* flag, google::protobuf::Timestamp* target) {
+Status set_log_time(const std::string& text, const char* flag, google::protobuf::Timestamp* target) {
   const auto time = parse_rfc3339(text);
   if (!time) return fail(Code::kInvalidArgument, std::string(flag) + ": " + time.error().message);
   target->set_seconds(time->micros / 1'000'000);
@@ -40,7 +40,7 @@ Status stream(Client& client, const v1::TaskLogsRequest& request, const Take& ta
 }
 
 template <typename Request>
-Status choose(const LogFlags& flags, Request& request) {
+Status choose_lines(const LogFlags& flags, Request& request) {
   for (const std::string& id : flags.agent_ids) request.add_agent_ids(id);
   for (const std::string& id : flags.container_ids) request.add_container_ids(id);
   for (const int id : flags.rank_ids) request.add_rank_ids(id);
@@ -52,9 +52,9 @@ Status choose(const LogFlags& flags, Request& request) {
     }
   }
   if (!flags.before.empty())
-    TRY(set_time(flags.before, "--timestamp-before", request.mutable_timestamp_before()));
+    TRY(set_log_time(flags.before, "--timestamp-before", request.mutable_timestamp_before()));
   if (!flags.after.empty())
-    TRY(set_time(flags.after, "--timestamp-after", request.mutable_timestamp_after()));
+    TRY(set_log_time(flags.after, "--timestamp-after", request.mutable_timestamp_after()));
   return {};
 }
 
@@ -78,9 +78,9 @@ std::int64_t id_of(const v1::LogEntry& entry) {
 }
 
 template <typename Request>
-Status follow(Client& client, Request request, const std::function<void(const v1::LogEntry&)>& take) {
+Status follow_logs(Client& client, Request request, const std::function<void(const v1::LogEntry&)>& take) {
   request.set_follow(true);
-  client.set_patience(kFollowPatience);
+  client.set_patience(kLogPatience);
   for (;;) {
     const Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
       request.set_after_id(id_of(entry));
@@ -92,8 +92,8 @@ Status follow(Client& client, Request request, const std::function<void(const v1
 }
 
 template <typename Request>
-Result<int> print(Client& client, Request request, const LogFlags& flags) {
-  TRY(choose(flags, request));
+Result<int> print_line(Client& client, Request request, const LogFlags& flags) {
+  TRY(choose_lines(flags, request));
   const auto print_one = [&](const v1::LogEntry& entry) {
     if (flags.json) {
       const auto value = to_json(entry);
@@ -111,7 +111,7 @@ Result<int> print(Client& client, Request request, const LogFlags& flags) {
     if (!entries.empty()) request.set_after_id(id_of(entries.back()));
   }
   if (flags.follow) {
-    TRY(follow(client, request, print_one));
+    TRY(follow_logs(client, request, print_one));
     return 0;
   }
   request.set_limit(flags.head);
@@ -149,22 +149,22 @@ std::string log_line(const v1::LogEntry& entry) {
 
 Status follow_log(Client& client, v1::TrialLogsRequest request,
                   const std::function<void(const v1::LogEntry&)>& take) {
-  return follow(client, std::move(request), take);
+  return follow_logs(client, std::move(request), take);
 }
 Status follow_task_log(Client& client, v1::TaskLogsRequest request,
                        const std::function<void(const v1::LogEntry&)>& take) {
-  return follow(client, std::move(request), take);
+  return follow_logs(client, std::move(request), take);
 }
 
 Result<int> print_logs(Client& client, int trial, const LogFlags& flags) {
   v1::TrialLogsRequest request;
   request.set_trial_id(trial);
-  return print(client, std::move(request), flags);
+  return print_line(client, std::move(request), flags);
 }
 Result<int> print_task_logs(Client& client, const std::string& task, const LogFlags& flags) {
   v1::TaskLogsRequest request;
   request.set_task_id(task);
-  return print(client, std::move(request), flags);
+  return print_line(client, std::move(request), flags);
 }
 
 }  // namespace det::cli

@@ -11,7 +11,7 @@
 namespace det::cli {
 namespace {
 
-constexpr Duration kPatience = std::chrono::minutes(10);
+constexpr Duration kMasterLogPatience = std::chrono::minutes(10);
 
 Action declare_info(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
@@ -88,7 +88,7 @@ Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequ
 
 /// Lines are counted by each process of the master, so another one's are read from the first.
 Status follow_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
-  client.set_patience(kPatience);
+  client.set_patience(kMasterLogPatience);
   for (std::string before;;) {
     TRY_ASSIGN(const auto master, client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
     if (!before.empty() && master.master_id() != before) request.set_offset(0);
@@ -98,7 +98,7 @@ Status follow_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsReq
   }
 }
 
-Action declare_logs(CLI::App& app) {
+Action declare_master_logs(CLI::App& app) {
   auto flags = std::make_shared<MasterLogFlags>();
   app.add_flag("-f,--follow", flags->follow, "Go on, also with the master that comes after this one.");
   app.add_option("--tail", flags->tail, "Only the last N lines.")->check(kPositive);
@@ -125,7 +125,7 @@ Command master_command() {
             {},
             {{{"show"}, "Show the master's settings, without secrets; for administrators.", declare_config_show},
              {{"set"}, "Change what can be changed while the master runs: how much it logs.", declare_config_set}}},
-           {{"logs"}, "Show the newest lines of the master's log; for administrators.", declare_logs},
+           {{"logs"}, "Show the newest lines of the master's log; for administrators.", declare_master_logs},
            not_offered({"cluster-message"}, "there is no message of the day")}};
 }
 

@@ -11,7 +11,7 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::ModelService::Stub;
+using ModelStub = v1::ModelService::Stub;
 
 std::string compact(const google::protobuf::Struct& metadata) {
   const auto json = to_json(metadata);
@@ -29,7 +29,7 @@ Table model_table(const std::vector<v1::Model>& models) {
   return table;
 }
 
-std::string metrics_text(const google::protobuf::Struct& metrics) {
+std::string version_metrics_text(const google::protobuf::Struct& metrics) {
   const auto averages = metrics.fields().find("avgMetrics");
   return averages == metrics.fields().end() ? "" : compact(averages->second.struct_value());
 }
@@ -42,7 +42,7 @@ Table version_table(const std::vector<v1::ModelVersion>& versions) {
                           checkpoint.training().has_trial_id()
                               ? std::to_string(checkpoint.training().trial_id().value()) : "",
                           std::to_string(checkpoint.steps_completed()), checkpoint.uuid(),
-                          metrics_text(checkpoint.training().validation_metrics()), compact(each.metadata())});
+                          version_metrics_text(checkpoint.training().validation_metrics()), compact(each.metadata())});
   }
   return table;
 }
@@ -53,14 +53,14 @@ Result<std::vector<v1::ModelVersion>> get_versions(Client& client, const std::st
   std::vector<v1::ModelVersion> all;
   TRY(each_page(
       Paging{}, request,
-      [&](const v1::GetModelVersionsRequest& page) { return client.call(&Stub::GetModelVersions, page); },
+      [&](const v1::GetModelVersionsRequest& page) { return client.call(&ModelStub::GetModelVersions, page); },
       [&](const v1::GetModelVersionsResponse& page) {
         all.insert(all.end(), page.model_versions().begin(), page.model_versions().end());
       }));
   return all;
 }
 
-Action declare_list(CLI::App& app) {
+Action declare_model_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto paging = std::make_shared<Paging>();
   auto workspaces = std::make_shared<std::vector<std::string>>();
@@ -86,7 +86,7 @@ Action declare_list(CLI::App& app) {
     request.mutable_workspace_names()->Assign(workspaces->begin(), workspaces->end());
     std::vector<v1::Model> models;
     TRY(each_page(
-        *paging, request, [&](const v1::GetModelsRequest& page) { return client->call(&Stub::GetModels, page); },
+        *paging, request, [&](const v1::GetModelsRequest& page) { return client->call(&ModelStub::GetModels, page); },
         [&](const v1::GetModelsResponse& page) {
           models.insert(models.end(), page.models().begin(), page.models().end());
         }));
@@ -95,7 +95,7 @@ Action declare_list(CLI::App& app) {
   };
 }
 
-Action declare_create(CLI::App& app) {
+Action declare_model_create(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto workspace = std::make_shared<std::string>();
   auto description = std::make_shared<std::string>();
@@ -110,7 +110,7 @@ Action declare_create(CLI::App& app) {
     request.set_name(*name);
     request.set_workspace_name(*workspace);
     request.set_description(*description);
-    TRY_ASSIGN(const auto response, client->call(&Stub::PostModel, request));
+    TRY_ASSIGN(const auto response, client->call(&ModelStub::PostModel, request));
     TRY_ASSIGN(const Json value, to_json(response.model()));
     if (*json) {
       print_json(value);
@@ -121,7 +121,7 @@ Action declare_create(CLI::App& app) {
   };
 }
 
-Action declare_describe(CLI::App& app) {
+Action declare_model_describe(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto version = std::make_shared<int>(0);
   auto json = std::make_shared<bool>(false);
@@ -132,7 +132,7 @@ Action declare_describe(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetModelRequest request;
     request.set_model_name(*name);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetModel, request));
+    TRY_ASSIGN(const auto response, client->call(&ModelStub::GetModel, request));
     TRY_ASSIGN(std::vector<v1::ModelVersion> versions, get_versions(*client, *name));
     if (*version > 0) {
       std::erase_if(versions, [&](const v1::ModelVersion& each) { return each.version() != *version; });
@@ -154,7 +154,7 @@ Action declare_describe(CLI::App& app) {
   };
 }
 
-Action declare_register(CLI::App& app) {
+Action declare_model_register(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto uuid = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
@@ -166,7 +166,7 @@ Action declare_register(CLI::App& app) {
     v1::PostModelVersionRequest request;
     request.set_model_name(*name);
     request.set_checkpoint_uuid(*uuid);
-    TRY_ASSIGN(const auto response, client->call(&Stub::PostModelVersion, request));
+    TRY_ASSIGN(const auto response, client->call(&ModelStub::PostModelVersion, request));
     TRY_ASSIGN(const Json value, to_json(response.model_version()));
     if (*json) {
       print_json(value);
@@ -177,7 +177,7 @@ Action declare_register(CLI::App& app) {
   };
 }
 
-Action declare_versions(CLI::App& app) {
+Action declare_model_versions(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto name = std::make_shared<std::string>();
   app.add_option("NAME", *name, "The model.")->required();
@@ -205,19 +205,19 @@ Command set_command(const char* what, const char* summary, void (*set)(v1::Patch
               v1::PatchModelRequest request;
               request.set_model_name(*name);
               set(*request.mutable_model(), *words);
-              TRY_ASSIGN(const auto response, client->call(&Stub::PatchModel, request));
+              TRY_ASSIGN(const auto response, client->call(&ModelStub::PatchModel, request));
               std::cout << "Set " << what << " of model " << printable(response.model().name()) << '\n';
               return 0;
             };
           }};
 }
 
-void set_labels(v1::PatchModel& patch, const std::vector<std::string>& labels) {
+void set_model_labels(v1::PatchModel& patch, const std::vector<std::string>& labels) {
   for (const std::string& label : labels) patch.mutable_labels()->add_values()->set_string_value(label);
   patch.mutable_labels();
 }
 
-Action declare_move(CLI::App& app) {
+Action declare_model_move(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto workspace = std::make_shared<std::string>();
   app.add_option("NAME", *name, "The model.")->required();
@@ -227,13 +227,13 @@ Action declare_move(CLI::App& app) {
     v1::PatchModelRequest request;
     request.set_model_name(*name);
     request.mutable_model()->set_workspace_name(*workspace);
-    TRY(client->call(&Stub::PatchModel, request));
+    TRY(client->call(&ModelStub::PatchModel, request));
     std::cout << "Moved model " << printable(*name) << " to workspace " << printable(*workspace) << '\n';
     return 0;
   };
 }
 
-Action declare_delete(CLI::App& app) {
+Action declare_model_delete(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto version = std::make_shared<int>(0);
   app.add_option("NAME", *name, "The model.")->required();
@@ -244,20 +244,20 @@ Action declare_delete(CLI::App& app) {
       v1::DeleteModelVersionRequest request;
       request.set_model_name(*name);
       request.set_model_version_num(*version);
-      TRY(client->call(&Stub::DeleteModelVersion, request));
+      TRY(client->call(&ModelStub::DeleteModelVersion, request));
       std::cout << "Deleted version " << *version << " of model " << printable(*name) << '\n';
       return 0;
     }
     v1::DeleteModelRequest request;
     request.set_model_name(*name);
-    TRY(client->call(&Stub::DeleteModel, request));
+    TRY(client->call(&ModelStub::DeleteModel, request));
     std::cout << "Deleted model " << printable(*name) << '\n';
     return 0;
   };
 }
 
 template <typename Request, typename Method>
-std::function<Action(CLI::App&)> declare_archive(Method method, const char* done) {
+std::function<Action(CLI::App&)> declare_model_archive(Method method, const char* done) {
   return [=](CLI::App& app) -> Action {
     auto name = std::make_shared<std::string>();
     app.add_option("NAME", *name, "The model.")->required();
@@ -278,11 +278,11 @@ Command model_command() {
   return {{"model", "m"},
           "Keep checkpoints as numbered versions of named models.",
           {},
-          {{{"list", "ls"}, "List models.", declare_list},
-           {{"create"}, "Make a model, without versions.", declare_create},
-           {{"describe"}, "Show a model and its newest version.", declare_describe},
-           {{"register-version"}, "Make a checkpoint the next version of a model.", declare_register},
-           {{"list-versions"}, "List the versions of a model.", declare_versions},
+          {{{"list", "ls"}, "List models.", declare_model_list},
+           {{"create"}, "Make a model, without versions.", declare_model_create},
+           {{"describe"}, "Show a model and its newest version.", declare_model_describe},
+           {{"register-version"}, "Make a checkpoint the next version of a model.", declare_model_register},
+           {{"list-versions"}, "List the versions of a model.", declare_model_versions},
            {{"set"},
             "Change what a model is called and said to be.",
             {},
@@ -297,13 +297,13 @@ Command model_command() {
              set_command("notes", "Replace a model's notes.",
                          [](v1::PatchModel& patch, const auto& words) { patch.mutable_notes()->set_value(words[0]); },
                          false),
-             set_command("labels", "Replace a model's labels.", set_labels, true)}},
-           {{"move"}, "Move a model to another workspace.", declare_move},
+             set_command("labels", "Replace a model's labels.", set_model_labels, true)}},
+           {{"move"}, "Move a model to another workspace.", declare_model_move},
            {{"archive"}, "Let a model stay as it is.",
-            declare_archive<v1::ArchiveModelRequest>(&Stub::ArchiveModel, "Archived")},
+            declare_model_archive<v1::ArchiveModelRequest>(&ModelStub::ArchiveModel, "Archived")},
            {{"unarchive"}, "Let a model be changed again.",
-            declare_archive<v1::UnarchiveModelRequest>(&Stub::UnarchiveModel, "Unarchived")},
-           {{"delete"}, "Delete a model with its versions, or one version; checkpoints stay.", declare_delete}}};
+            declare_model_archive<v1::UnarchiveModelRequest>(&ModelStub::UnarchiveModel, "Unarchived")},
+           {{"delete"}, "Delete a model with its versions, or one version; checkpoints stay.", declare_model_delete}}};
 }
 
 }  // namespace det::cli

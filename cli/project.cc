@@ -12,21 +12,21 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::ProjectService::Stub;
+using ProjectStub = v1::ProjectService::Stub;
 
-struct Named {
+struct NamedProject {
   std::string workspace, name, new_name, description;
   Output output;
   bool all = false, yes = false;
 };
 
-void add_names(CLI::App& app, Named& flags) {
+void add_names(CLI::App& app, NamedProject& flags) {
   app.add_option("WORKSPACE", flags.workspace, "The workspace.")->required();
   app.add_option("PROJECT", flags.name, "The project.")->required();
 }
 
-Action declare_list(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+Action declare_project_list(CLI::App& app) {
+  auto flags = std::make_shared<NamedProject>();
   app.add_option("WORKSPACE", flags->workspace, "The workspace.")->required();
   app.add_flag("-a,--all", flags->all, "Also archived ones.");
   flags->output.declare_list(app);
@@ -43,8 +43,8 @@ Action declare_list(CLI::App& app) {
   };
 }
 
-Action declare_describe(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+Action declare_project_describe(CLI::App& app) {
+  auto flags = std::make_shared<NamedProject>();
   add_names(app, *flags);
   flags->output.declare(app);
   return [=](Session& session) -> Result<int> {
@@ -58,7 +58,7 @@ Action declare_describe(CLI::App& app) {
 }
 
 Action declare_experiments(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+  auto flags = std::make_shared<NamedProject>();
   add_names(app, *flags);
   app.add_flag("-a,--all", flags->all, "Also archived ones.");
   flags->output.declare_list(app);
@@ -84,8 +84,8 @@ Action declare_experiments(CLI::App& app) {
   };
 }
 
-Action declare_create(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+Action declare_project_create(CLI::App& app) {
+  auto flags = std::make_shared<NamedProject>();
   add_names(app, *flags);
   app.add_option("--description", flags->description, "What it is for.");
   return [=](Session& session) -> Result<int> {
@@ -95,15 +95,15 @@ Action declare_create(CLI::App& app) {
     request.set_workspace_id(workspace.id());
     request.set_name(flags->name);
     request.set_description(flags->description);
-    TRY_ASSIGN(const auto response, client->call(&Stub::PostProject, request));
+    TRY_ASSIGN(const auto response, client->call(&ProjectStub::PostProject, request));
     std::cout << "Created project " << printable(response.project().name()) << " with id "
               << response.project().id() << '\n';
     return 0;
   };
 }
 
-Action declare_edit(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+Action declare_project_edit(CLI::App& app) {
+  auto flags = std::make_shared<NamedProject>();
   add_names(app, *flags);
   app.add_option("--new_name,--new-name", flags->new_name, "A new name.");
   auto* description = app.add_option("--description", flags->description, "What it is for.");
@@ -117,7 +117,7 @@ Action declare_edit(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
     request.set_id(project.id());
-    TRY(client->call(&Stub::PatchProject, request));
+    TRY(client->call(&ProjectStub::PatchProject, request));
     std::cout << "Changed project " << printable(flags->name) << '\n';
     return 0;
   };
@@ -126,7 +126,7 @@ Action declare_edit(CLI::App& app) {
 template <typename Method>
 std::function<Action(CLI::App&)> declare_act(Method method, const char* done, bool asks) {
   return [=](CLI::App& app) -> Action {
-    auto flags = std::make_shared<Named>();
+    auto flags = std::make_shared<NamedProject>();
     add_names(app, *flags);
     if (asks) app.add_flag("-y,--yes", flags->yes, "Do not ask.");
     return [=](Session& session) -> Result<int> {
@@ -151,20 +151,20 @@ Command project_command() {
   return {{"project", "p"},
           "Look after projects.",
           {},
-          {{{"list", "ls"}, "List a workspace's projects.", declare_list},
+          {{{"list", "ls"}, "List a workspace's projects.", declare_project_list},
            {{"list-experiments"}, "List a project's experiments.", declare_experiments},
-           {{"describe"}, "Show a project.", declare_describe},
-           {{"create"}, "Make a project.", declare_create},
-           {{"edit"}, "Change a project.", declare_edit},
+           {{"describe"}, "Show a project.", declare_project_describe},
+           {{"create"}, "Make a project.", declare_project_create},
+           {{"edit"}, "Change a project.", declare_project_edit},
            {{"archive"},
             "Let nothing new be made in a project.",
-            declare_act(&Stub::ArchiveProject, "Archived", false)},
+            declare_act(&ProjectStub::ArchiveProject, "Archived", false)},
            {{"unarchive"},
             "Take an archived project up again.",
-            declare_act(&Stub::UnarchiveProject, "Unarchived", false)},
+            declare_act(&ProjectStub::UnarchiveProject, "Unarchived", false)},
            {{"delete"},
             "Delete a project that has no experiments.",
-            declare_act(&Stub::DeleteProject, "Deleted", true)}}};
+            declare_act(&ProjectStub::DeleteProject, "Deleted", true)}}};
 }
 
 }  // namespace det::cli

@@ -10,7 +10,7 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::RoleService::Stub;
+using RoleStub = v1::RoleService::Stub;
 
 std::string permissions_of(const v1::Role& role) {
   std::vector<std::string> names;
@@ -27,7 +27,7 @@ Action declare_list_roles(CLI::App& app) {
   output->declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&Stub::ListRoles, v1::ListRolesRequest()));
+    TRY_ASSIGN(const auto response, client->call(&RoleStub::ListRoles, v1::ListRolesRequest()));
     Table table{{"ID", "Name", "May", "Scopes"}, {}, {1}};
     for (const v1::Role& each : response.roles())
       table.rows.push_back(
@@ -38,7 +38,7 @@ Action declare_list_roles(CLI::App& app) {
 }
 
 Result<v1::Role> find_role(Client& client, const std::string& name) {
-  TRY_ASSIGN(const auto response, client.call(&Stub::ListRoles, v1::ListRolesRequest()));
+  TRY_ASSIGN(const auto response, client.call(&RoleStub::ListRoles, v1::ListRolesRequest()));
   std::vector<std::string> names;
   for (const v1::Role& each : response.roles()) {
     if (to_lower(each.name()) == to_lower(name)) return each;
@@ -74,7 +74,7 @@ Action declare_describe_role(CLI::App& app) {
     TRY_ASSIGN(const v1::Role role, find_role(*client, *name));
     v1::GetRolesByIDRequest request;
     request.add_role_ids(role.role_id());
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetRolesByID, request));
+    TRY_ASSIGN(const auto response, client->call(&RoleStub::GetRolesByID, request));
     TRY_ASSIGN(const Table table, assignments_table(*client, response.roles()));
     if (!output->structured() && !output->csv) std::cout << role.name() << " may: " << permissions_of(role) << "\n\n";
     TRY(output->print(table, [&] { return list_to_json(response.roles()); }));
@@ -92,7 +92,7 @@ Action declare_users_roles(CLI::App& app) {
     TRY_ASSIGN(const v1::User user, find_user(*client, *name));
     v1::GetRolesAssignedToUserRequest request;
     request.set_user_id(user.id());
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetRolesAssignedToUser, request));
+    TRY_ASSIGN(const auto response, client->call(&RoleStub::GetRolesAssignedToUser, request));
     TRY_ASSIGN(const Table table, assignments_table(*client, response.roles()));
     TRY(output->print(table, [&] { return list_to_json(response.roles()); }));
     return 0;
@@ -105,7 +105,7 @@ Action declare_my_permissions(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response,
-               client->call(&Stub::GetPermissionsSummary, v1::GetPermissionsSummaryRequest()));
+               client->call(&RoleStub::GetPermissionsSummary, v1::GetPermissionsSummaryRequest()));
     std::map<int, v1::Role> roles;
     for (const v1::Role& each : response.roles()) roles[each.role_id()] = each;
     Table table{{"Role", "May", "Workspace IDs"}, {}};
@@ -164,10 +164,10 @@ Command rbac_command() {
            {{"list-roles"}, "List the roles there are.", declare_list_roles},
            {{"list-users-roles"}, "List a user's roles.", declare_users_roles},
            {{"describe-role"}, "Show what a role may do, and who has it.", declare_describe_role},
-           {{"assign-role"}, "Give a user a role.", declare_assignment(&Stub::AssignRoles, "Assigned")},
+           {{"assign-role"}, "Give a user a role.", declare_assignment(&RoleStub::AssignRoles, "Assigned")},
            {{"unassign-role"},
             "Take a role from a user.",
-            declare_assignment(&Stub::RemoveAssignments, "Unassigned")}}};
+            declare_assignment(&RoleStub::RemoveAssignments, "Unassigned")}}};
 }
 
 }  // namespace det::cli

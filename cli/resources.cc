@@ -9,7 +9,7 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::UsageService::Stub;
+using UsageStub = v1::UsageService::Stub;
 
 struct RawFlags {
   std::string from, to;
@@ -21,7 +21,7 @@ struct RawFlags {
   }
 };
 
-Status set_time(const std::string& text, const char* name, google::protobuf::Timestamp* target) {
+Status set_usage_time(const std::string& text, const char* name, google::protobuf::Timestamp* target) {
   // A date alone is its beginning, in UTC.
   const auto time = parse_rfc3339(text.size() == 10 ? text + "T00:00:00Z" : text);
   if (!time) return fail(Code::kInvalidArgument, std::string(name) + ": " + time.error().message);
@@ -32,10 +32,10 @@ Status set_time(const std::string& text, const char* name, google::protobuf::Tim
 
 Result<v1::ResourceAllocationRawResponse> between(Session& session, const RawFlags& flags) {
   v1::ResourceAllocationRawRequest request;
-  TRY(set_time(flags.from, "START", request.mutable_timestamp_after()));
-  TRY(set_time(flags.to, "END", request.mutable_timestamp_before()));
+  TRY(set_usage_time(flags.from, "START", request.mutable_timestamp_after()));
+  TRY(set_usage_time(flags.to, "END", request.mutable_timestamp_before()));
   TRY_ASSIGN(Client * client, session.client());
-  return client->call(&Stub::ResourceAllocationRaw, request);
+  return client->call(&UsageStub::ResourceAllocationRaw, request);
 }
 
 Action declare_raw(CLI::App& app) {
@@ -103,7 +103,7 @@ Action declare_aggregated(CLI::App& app) {
     request.set_period(flags->monthly ? v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY
                                       : v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY);
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&Stub::ResourceAllocationAggregated, request));
+    TRY_ASSIGN(const auto response, client->call(&UsageStub::ResourceAllocationAggregated, request));
     if (flags->json) {
       TRY_ASSIGN(const Json list, list_to_json(response.resource_entries()));
       print_json(list);

@@ -72,7 +72,7 @@ struct SlotFlags {
   }
 };
 
-Action declare_disable(CLI::App& app) {
+Action declare_slot_disable(CLI::App& app) {
   auto flags = std::make_shared<SlotFlags>();
   flags->declare(app);
   app.add_flag("--drain", flags->drain, "Let finish what runs there; else it is pre-empted and waits again.");
@@ -88,7 +88,7 @@ Action declare_disable(CLI::App& app) {
   };
 }
 
-Action declare_enable(CLI::App& app) {
+Action declare_slot_enable(CLI::App& app) {
   auto flags = std::make_shared<SlotFlags>();
   flags->declare(app);
   return [=](Session& session) -> Result<int> {
@@ -109,8 +109,8 @@ Command slot_command() {
           "Look at the agents' slots, and take them out of service.",
           {},
           {{{"list", "ls"}, "List slots.", declare_list_slots},
-           {{"disable"}, "Give a slot to nobody, until it is enabled.", declare_disable},
-           {{"enable"}, "Put a slot back into service.", declare_enable}}};
+           {{"disable"}, "Give a slot to nobody, until it is enabled.", declare_slot_disable},
+           {{"enable"}, "Put a slot back into service.", declare_slot_enable}}};
 }
 
 }  // namespace det::cli

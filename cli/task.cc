@@ -39,7 +39,7 @@ std::map<std::string, Running> running_tasks(const v1::GetAgentsResponse& respon
   return tasks;
 }
 
-Action declare_list(CLI::App& app) {
+Action declare_task_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   output->declare_list(app);
   return [=](Session& session) -> Result<int> {
@@ -82,7 +82,7 @@ Result<int> trial_of(Client& client, const std::string& task) {
   return fail(Code::kNotFound, "task \"" + task + "\" not found; `det task list` shows what runs");
 }
 
-Action declare_logs(CLI::App& app) {
+Action declare_task_logs(CLI::App& app) {
   auto task = std::make_shared<std::string>();
   auto flags = std::make_shared<LogFlags>();
   app.add_option("TASK", *task, "The task's id, as `det task list` shows it.")->required();
@@ -104,8 +104,8 @@ Command task_command() {
   return {{"task"},
           "Look at what runs on the agents.",
           {},
-          {{{"list", "ls"}, "List what runs.", declare_list},
-           {{"logs"}, "Print the log of what runs.", declare_logs},
+          {{{"list", "ls"}, "List what runs.", declare_task_list},
+           {{"logs"}, "Print the log of what runs.", declare_task_logs},
            not_offered({"cleanup-logs"}, "retention_policy of the configuration says it")}};
 }
 

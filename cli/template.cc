@@ -11,20 +11,20 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::TemplateService::Stub;
+using TemplateStub = v1::TemplateService::Stub;
 
-struct Named {
+struct NamedTemplate {
   std::string name, file;
 };
 
-Action declare_list(CLI::App& app) {
+Action declare_template_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto details = std::make_shared<bool>(false);
   output->declare_list(app);
   app.add_flag("-d,--details", *details, "Show what each template says.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetTemplates, v1::GetTemplatesRequest()));
+    TRY_ASSIGN(const auto response, client->call(&TemplateStub::GetTemplates, v1::GetTemplatesRequest()));
     Table table{{"Name"}, {}};
     if (*details) table.columns.push_back("Config");
     for (const v1::Template& each : response.templates()) {
@@ -37,7 +37,7 @@ Action declare_list(CLI::App& app) {
   };
 }
 
-Action declare_describe(CLI::App& app) {
+Action declare_template_describe(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   app.add_option("NAME", *name, "The template.")->required();
@@ -46,7 +46,7 @@ Action declare_describe(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetTemplateRequest request;
     request.set_template_name(*name);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetTemplate, request));
+    TRY_ASSIGN(const auto response, client->call(&TemplateStub::GetTemplate, request));
     TRY_ASSIGN(const Json value, to_json(response.template_()));
     if (*json) {
       print_json(value);
@@ -61,7 +61,7 @@ Action declare_describe(CLI::App& app) {
 template <typename Method>
 std::function<Action(CLI::App&)> declare_write(Method method, const char* done) {
   return [=](CLI::App& app) -> Action {
-    auto flags = std::make_shared<Named>();
+    auto flags = std::make_shared<NamedTemplate>();
     app.add_option("NAME", flags->name, "The template.")->required();
     app.add_option("FILE", flags->file, "Its configuration (YAML); any part of an experiment's.")->required();
     return [=](Session& session) -> Result<int> {
@@ -89,7 +89,7 @@ Action declare_remove(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::DeleteTemplateRequest request;
     request.set_template_name(*name);
-    TRY(client->call(&Stub::DeleteTemplate, request));
+    TRY(client->call(&TemplateStub::DeleteTemplate, request));
     std::cout << "Removed template " << printable(*name) << '\n';
     return 0;
   };
@@ -101,14 +101,14 @@ Command template_command() {
   return {{"template", "tpl"},
           "Keep parts of configurations that experiments share.",
           {},
-          {{{"list", "ls"}, "List templates.", declare_list},
-           {{"describe"}, "Show what a template says.", declare_describe},
-           {{"create"}, "Make a template.", declare_write(&Stub::PostTemplate, "Created")},
-           {{"set"}, "Make a template, or replace it.", declare_write(&Stub::PutTemplate, "Set")},
+          {{{"list", "ls"}, "List templates.", declare_template_list},
+           {{"describe"}, "Show what a template says.", declare_template_describe},
+           {{"create"}, "Make a template.", declare_write(&TemplateStub::PostTemplate, "Created")},
+           {{"set"}, "Make a template, or replace it.", declare_write(&TemplateStub::PutTemplate, "Set")},
            {{"set-value"},
             "Change one thing of a template.",
             {},
-            {{{"config"}, "Replace what a template says.", declare_write(&Stub::PutTemplate, "Set")}}},
+            {{{"config"}, "Replace what a template says.", declare_write(&TemplateStub::PutTemplate, "Set")}}},
            {{"remove", "rm"}, "Remove a template.", declare_remove}}};
 }
 

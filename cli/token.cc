@@ -11,9 +11,9 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::TokenService::Stub;
+using TokenStub = v1::TokenService::Stub;
 
-Action declare_create(CLI::App& app) {
+Action declare_token_create(CLI::App& app) {
   struct Flags {
     std::string user, description, role;
     int days = 30;
@@ -34,7 +34,7 @@ Action declare_create(CLI::App& app) {
     request.set_lifespan(flags->days < 0 ? "-1" : std::to_string(flags->days * 24) + "h");
     request.set_description(flags->description);
     request.set_role(flags->role);
-    TRY_ASSIGN(const auto response, client->call(&Stub::PostAccessToken, request));
+    TRY_ASSIGN(const auto response, client->call(&TokenStub::PostAccessToken, request));
     std::cout << "TokenID: " << response.token_id() << "\nAccess-Token: " << response.token() << '\n';
     std::cerr << "The token is not shown again.\n";
     return 0;
@@ -53,7 +53,7 @@ Status print_tokens(const v1::GetAccessTokensResponse& response, const Output& o
   return output.print(table, [&] { return list_to_json(response.token_info()); });
 }
 
-Action declare_list(CLI::App& app) {
+Action declare_token_list(CLI::App& app) {
   struct Flags {
     std::string user;
     bool inactive = false;
@@ -68,13 +68,13 @@ Action declare_list(CLI::App& app) {
     v1::GetAccessTokensRequest request;
     request.set_username(flags->user);
     request.set_show_inactive(flags->inactive);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetAccessTokens, request));
+    TRY_ASSIGN(const auto response, client->call(&TokenStub::GetAccessTokens, request));
     TRY(print_tokens(response, flags->output));
     return 0;
   };
 }
 
-Action declare_describe(CLI::App& app) {
+Action declare_token_describe(CLI::App& app) {
   struct Flags {
     std::vector<int> ids;
     Output output;
@@ -87,14 +87,14 @@ Action declare_describe(CLI::App& app) {
     v1::GetAccessTokensRequest request;
     for (const int id : flags->ids) request.add_token_ids(id);
     request.set_show_inactive(true);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetAccessTokens, request));
+    TRY_ASSIGN(const auto response, client->call(&TokenStub::GetAccessTokens, request));
     if (response.token_info_size() == 0) return fail(Code::kNotFound, "no such token");
     TRY(print_tokens(response, flags->output));
     return 0;
   };
 }
 
-Action declare_revoke(CLI::App& app) {
+Action declare_token_revoke(CLI::App& app) {
   auto id = std::make_shared<int>(0);
   app.add_option("ID", *id, "The token's id.")->required();
   return [=](Session& session) -> Result<int> {
@@ -102,13 +102,13 @@ Action declare_revoke(CLI::App& app) {
     v1::PatchAccessTokenRequest request;
     request.set_token_id(*id);
     request.set_set_revoked(true);
-    TRY(client->call(&Stub::PatchAccessToken, request));
+    TRY(client->call(&TokenStub::PatchAccessToken, request));
     std::cout << "Revoked token " << *id << '\n';
     return 0;
   };
 }
 
-Action declare_edit(CLI::App& app) {
+Action declare_token_edit(CLI::App& app) {
   auto id = std::make_shared<int>(0);
   auto description = std::make_shared<std::string>();
   app.add_option("ID", *id, "The token's id.")->required();
@@ -118,13 +118,13 @@ Action declare_edit(CLI::App& app) {
     v1::PatchAccessTokenRequest request;
     request.set_token_id(*id);
     request.mutable_description()->set_value(*description);
-    TRY(client->call(&Stub::PatchAccessToken, request));
+    TRY(client->call(&TokenStub::PatchAccessToken, request));
     std::cout << "Changed token " << *id << '\n';
     return 0;
   };
 }
 
-Action declare_login(CLI::App& app) {
+Action declare_token_login(CLI::App& app) {
   auto token = std::make_shared<std::string>();
   app.add_option("TOKEN", *token,
                  "The token; asked for when not said, which keeps it from other users' eyes.");
@@ -151,12 +151,12 @@ Command token_command() {
   return {{"token", "tkn"},
           "Look after access tokens.",
           {},
-          {{{"list", "ls"}, "List tokens.", declare_list},
-           {{"describe"}, "Show tokens.", declare_describe},
-           {{"create"}, "Make a token.", declare_create},
-           {{"edit"}, "Change what a token is for.", declare_edit},
-           {{"revoke"}, "End a token, at once and for good.", declare_revoke},
-           {{"login"}, "Log in with a token.", declare_login}}};
+          {{{"list", "ls"}, "List tokens.", declare_token_list},
+           {{"describe"}, "Show tokens.", declare_token_describe},
+           {{"create"}, "Make a token.", declare_token_create},
+           {{"edit"}, "Change what a token is for.", declare_token_edit},
+           {{"revoke"}, "End a token, at once and for good.", declare_token_revoke},
+           {{"login"}, "Log in with a token.", declare_token_login}}};
 }
 
 }  // namespace det::cli

@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -12,31 +14,44 @@ namespace det::cli {
 namespace {
 
 // {"version": 1, "masters": {"http://host:8080": {"last": "admin", "tokens": {"admin": "…"}}}}
-constexpr int kVersion = 1;
+constexpr int kTokenFileVersion = 1;
 
-Result<Json> load(const std::string& path) {
-  const Json nothing = {{"version", kVersion}, {"masters", Json::object()}};
-  auto text = read_file(path, 1 << 20);
-  if (!text) {
-    if (text.error().code == Code::kNotFound) return nothing;
-    return tl::unexpected(text.error());
-  }
+Json no_logins() { return {{"version", kTokenFileVersion}, {"masters", Json::object()}}; }
+
+/// The logins of the file. Nothing when it is damaged, unreadable or of another program.
+std::optional<Json> load_tokens(const std::string& path) {
+  const auto text = read_file(path, 1 << 20);
+  if (!text) return text.error().code == Code::kNotFound ? std::optional(no_logins()) : std::nullopt;
   auto json = parse_json(*text);
-  if (!json || !json->is_object() || json->value("version", Json()) != kVersion ||
-      !json->contains("masters") || !json->at("masters").is_object()) {
-    return fail(Code::kFailedPrecondition, path + " is not readable as logins; remove it and log in again");
-  }
-  return *json;
+  if (!json || !json->is_object() || json->value("version", Json()) != kTokenFileVersion ||
+      !json->contains("masters") || !json->at("masters").is_object())
+    return std::nullopt;
+  return *std::move(json);
 }
 
-Status change(const std::string& path, const std::function<void(Json& masters)>& edit) {
+Status set_aside(const std::string& path) {
+  const std::string kept = path + ".unreadable";
+  std::error_code failed;
+  std::filesystem::rename(path, kept, failed);
+  if (failed)
+    return fail(Code::kFailedPrecondition,
+                path + " is not readable as logins, and cannot be moved away (" + failed.message() + "); remove it");
+  std::cerr << path << " was not readable as logins; moved to " << kept << '\n';
+  return {};
+}
+
+Status change_tokens(const std::string& path, const std::function<void(Json& masters)>& edit) {
   if (path.empty())
     return fail(Code::kFailedPrecondition, "no place for logins: set HOME or XDG_CONFIG_HOME");
   TRY(make_directories(std::filesystem::path(path).parent_path().string(), 0700));
   TRY_ASSIGN(const FileLock lock, FileLock::lock(path + ".lock"));
-  TRY_ASSIGN(Json json, load(path));
-  edit(json["masters"]);
-  return write_file_atomic(path, dump_json(json, 2) + "\n", 0600);
+  std::optional<Json> json = load_tokens(path);
+  if (!json) {
+    TRY(set_aside(path));
+    json = no_logins();
+  }
+  edit((*json)["masters"]);
+  return write_file_atomic(path, dump_json(*json, 2) + "\n", 0600);
 }
 
 }  // namespace
@@ -48,8 +63,12 @@ std::string TokenFile::default_path() {
 
 Result<std::optional<Login>> TokenFile::find(const std::string& master, const std::string& user) const {
   if (path_.empty()) return std::nullopt;
-  TRY_ASSIGN(const Json json, load(path_));
-  const Json entry = json.at("masters").value(master, Json::object());
+  const std::optional<Json> json = load_tokens(path_);
+  if (!json) {
+    std::cerr << path_ << " is not readable as logins; ignored\n";
+    return std::nullopt;
+  }
+  const Json entry = json->at("masters").value(master, Json::object());
   if (!entry.is_object()) return std::nullopt;
   const Json name = user.empty() ? entry.value("last", Json()) : Json(user);
   const Json tokens = entry.value("tokens", Json::object());
@@ -60,7 +79,7 @@ Result<std::optional<Login>> TokenFile::find(const std::string& master, const st
 }
 
 Status TokenFile::save(const std::string& master, const Login& login) {
-  return change(path_, [&](Json& masters) {
+  return change_tokens(path_, [&](Json& masters) {
     Json& entry = masters[master];
     if (!entry.is_object()) entry = Json::object();
     entry["last"] = login.user;
@@ -70,7 +89,7 @@ Status TokenFile::save(const std::string& master, const Login& login) {
 
 Status TokenFile::forget(const std::string& master, const std::string& user) {
   if (!path_exists(path_)) return {};
-  return change(path_, [&](Json& masters) {
+  return change_tokens(path_, [&](Json& masters) {
     if (user.empty()) {
       masters.erase(master);
     } else if (masters.contains(master) && masters[master].contains("tokens")) {

@@ -12,11 +12,12 @@ struct Login {
   std::string user, token;
 };
 
-/// Every change is read, made and written under a lock, and the file is whole at every moment.
+/// Every change is read, made and written under a lock, and the file is whole at every moment. A file that is not
+/// readable as logins counts as empty, with a warning on stderr; the first change moves it to `<path>.unreadable`.
 class TokenFile {
  public:
   explicit TokenFile(std::string path) : path_(std::move(path)) {}
-  /// ${XDG_CONFIG_HOME:-~/.config}/determined/auth.json; "" when the environment names no home.
+  /// ${XDG_CONFIG_HOME:-~/.config}/det/auth.json; "" when the environment names no home.
   static std::string default_path();
 
   /// The login of `user`, or with "" the last one, at the master with this URL.

@@ -23,7 +23,7 @@ struct DescribeFlags {
   Paging paging{.limit = 1000};
 };
 
-Result<int> describe(Session& session, const DescribeFlags& flags) {
+Result<int> describe_trial(Session& session, const DescribeFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const v1::Trial trial, get_trial(*client, flags.id));
   TRY_ASSIGN(const auto workloads, get_workloads(*client, flags.id, flags.metrics, flags.paging));
@@ -59,10 +59,10 @@ Action declare_describe_trial(CLI::App& app) {
                "With each metric's count, least, largest and mean value.");
   flags->output.declare(app);
   flags->paging.declare(app);
-  return [=](Session& session) { return describe(session, *flags); };
+  return [=](Session& session) { return describe_trial(session, *flags); };
 }
 
-Action declare_logs(CLI::App& app) {
+Action declare_trial_logs(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto flags = std::make_shared<LogFlags>();
   add_id(app, *id, "The trial's id.");
@@ -73,7 +73,7 @@ Action declare_logs(CLI::App& app) {
   };
 }
 
-Action declare_kill(CLI::App& app) {
+Action declare_trial_kill(CLI::App& app) {
   auto id = std::make_shared<int>();
   add_id(app, *id, "The trial's id.");
   return [=](Session& session) -> Result<int> {
@@ -86,13 +86,13 @@ Action declare_kill(CLI::App& app) {
   };
 }
 
-struct DownloadFlags {
+struct TrialDownloadFlags {
   int id = 0;
   bool best = false, latest = false, quiet = false, smaller = false, larger = false;
   std::string uuid, directory, sort_by;
 };
 
-Result<std::string> choose(Client& client, const DownloadFlags& flags) {
+Result<std::string> choose_trial(Client& client, const TrialDownloadFlags& flags) {
   if (!flags.uuid.empty()) return flags.uuid;
   TRY_ASSIGN(const v1::Trial trial, get_trial(client, flags.id));
   const std::string none = "trial " + std::to_string(flags.id) + " has no completed checkpoint";
@@ -108,8 +108,8 @@ Result<std::string> choose(Client& client, const DownloadFlags& flags) {
   return trial.latest_checkpoint_uuid();
 }
 
-Action declare_download(CLI::App& app) {
-  auto flags = std::make_shared<DownloadFlags>();
+Action declare_trial_download(CLI::App& app) {
+  auto flags = std::make_shared<TrialDownloadFlags>();
   add_id(app, flags->id, "The trial's id.");
   CLI::Option* best = app.add_flag("--best", flags->best, "The best by the searcher's metric.");
   CLI::Option* latest =
@@ -124,7 +124,7 @@ Action declare_download(CLI::App& app) {
   app.add_flag("-q,--quiet", flags->quiet, "Print only the directory.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const std::string uuid, choose(*client, *flags));
+    TRY_ASSIGN(const std::string uuid, choose_trial(*client, *flags));
     const std::string target = flags->directory.empty() ? "checkpoints/" + uuid : flags->directory;
     TRY(download_checkpoint(*client, uuid, target));
     std::cout << (flags->quiet ? target : "Downloaded checkpoint " + uuid + " to " + target) << '\n';
@@ -174,9 +174,9 @@ Command trial_command() {
           "Look at trials.",
           {},
           {{{"describe"}, "Show a trial with its metrics and checkpoints.", declare_describe_trial},
-           {{"logs"}, "Print a trial's log.", declare_logs},
-           {{"download"}, "Download a checkpoint of a trial.", declare_download},
-           {{"kill"}, "End a trial at once.", declare_kill},
+           {{"logs"}, "Print a trial's log.", declare_trial_logs},
+           {{"download"}, "Download a checkpoint of a trial.", declare_trial_download},
+           {{"kill"}, "End a trial at once.", declare_trial_kill},
            {{"support-bundle"}, "Put a trial's log, metrics and configuration into one archive.", declare_support_bundle},
            {{"set"},
             "Change what is said of a trial.",

@@ -12,8 +12,8 @@
 namespace det::cli {
 namespace {
 
-constexpr Duration kAnswer = std::chrono::seconds(10);
-constexpr std::int64_t kMostBytes = 1 << 20;
+constexpr Duration kProbeTimeout = std::chrono::seconds(10);
+constexpr std::int64_t kMaxTrustFileBytes = 1 << 20;
 
 Confirm& asker() {
   static Confirm confirm;
@@ -62,15 +62,15 @@ Status establish_trust(const Address& address) {
   const MasterTrust trust = known_trust(address);
   if (!trust.tls || trust.cert_file == "noverify") return {};
   if (!trust.cert_file.empty()) {
-    TRY(read_file(trust.cert_file, kMostBytes));
+    TRY(read_file(trust.cert_file, kMaxTrustFileBytes));
     return {};
   }
   const std::string name = trust.cert_name.empty() ? address.host : trust.cert_name;
-  const auto shown = probe_tls(address.host, address.port, name, "", kAnswer);
+  const auto shown = probe_tls(address.host, address.port, name, "", kProbeTimeout);
   // A master that is away is told about, and waited for, as without TLS.
   if (!shown || shown->problem.empty()) return {};
   TRY_ASSIGN(const std::string anchor, ask_user(address, *shown, asker()));
-  TRY_ASSIGN(const TlsPeer again, probe_tls(address.host, address.port, name, anchor, kAnswer));
+  TRY_ASSIGN(const TlsPeer again, probe_tls(address.host, address.port, name, anchor, kProbeTimeout));
   if (!again.problem.empty()) {
     return fail(Code::kUnauthenticated, "the certificate of the master at " + address.url() + " is no good (" +
                                             again.problem + "); call the master by a name that it is for, or name that "

@@ -1,5 +1,5 @@
 // Owns whom the command believes to be the master when it speaks TLS. What the user once trusted is kept in
-// ${XDG_CONFIG_HOME:-~/.config}/determined/certs, a file for each master.
+// ${XDG_CONFIG_HOME:-~/.config}/det/certs, a file for each master.
 #pragma once
 
 #include <functional>

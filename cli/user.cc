@@ -27,7 +27,7 @@ Result<std::string> read_password(const LoginFlags& flags, const std::string& na
   return end == std::string::npos ? "" : text->substr(0, end + 1);
 }
 
-Action declare_login(CLI::App& app) {
+Action declare_user_login(CLI::App& app) {
   auto flags = std::make_shared<LoginFlags>();
   app.add_option("NAME", flags->name, "The user's name; asked for when not said.");
   app.add_option("--password-file", flags->password_file, "A file that holds the password.");
@@ -84,9 +84,9 @@ Action declare_whoami(CLI::App& app) {
   };
 }
 
-using Stub = v1::UserService::Stub;
+using UserStub = v1::UserService::Stub;
 
-Action declare_list(CLI::App& app) {
+Action declare_user_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto all = std::make_shared<bool>(false);
   app.add_flag("-a,--all", *all, "Also users who are not active.");
@@ -95,7 +95,7 @@ Action declare_list(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetUsersRequest request;
     if (!*all) request.mutable_active()->set_value(true);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetUsers, request));
+    TRY_ASSIGN(const auto response, client->call(&UserStub::GetUsers, request));
     Table table{{"User ID", "Username", "Display Name", "Active", "Admin", "Last Login"}, {}, {1}};
     for (const v1::User& each : response.users()) {
       table.rows.push_back({std::to_string(each.id()), each.username(), each.display_name(),
@@ -107,7 +107,7 @@ Action declare_list(CLI::App& app) {
   };
 }
 
-Action declare_create(CLI::App& app) {
+Action declare_user_create(CLI::App& app) {
   struct Flags : LoginFlags {
     std::string password, display_name;
     bool admin = false;
@@ -133,22 +133,22 @@ Action declare_create(CLI::App& app) {
     request.mutable_user()->set_display_name(flags->display_name);
     request.mutable_user()->set_admin(flags->admin);
     request.mutable_user()->set_active(true);
-    TRY_ASSIGN(const auto response, client->call(&Stub::PostUser, request));
+    TRY_ASSIGN(const auto response, client->call(&UserStub::PostUser, request));
     std::cout << "Created user " << printable(response.user().username()) << '\n';
     return 0;
   };
 }
 
-Result<v1::User> change(Client& client, const std::string& name, v1::PatchUser wanted) {
+Result<v1::User> change_user(Client& client, const std::string& name, v1::PatchUser wanted) {
   TRY_ASSIGN(const v1::User user, find_user(client, name));
   v1::PatchUserRequest request;
   request.set_user_id(user.id());
   *request.mutable_user() = std::move(wanted);
-  TRY_ASSIGN(auto response, client.call(&Stub::PatchUser, request));
+  TRY_ASSIGN(auto response, client.call(&UserStub::PatchUser, request));
   return std::move(*response.mutable_user());
 }
 
-Action declare_edit(CLI::App& app) {
+Action declare_user_edit(CLI::App& app) {
   struct Flags {
     std::string name, username, display_name, active, admin;
   };
@@ -170,7 +170,7 @@ Action declare_edit(CLI::App& app) {
     if (wanted.ByteSizeLong() == 0)
       return fail(Code::kInvalidArgument, "nothing to change; see `det user edit --help`");
     TRY_ASSIGN(Client * client, session.client());
-    TRY(change(*client, flags->name, std::move(wanted)));
+    TRY(change_user(*client, flags->name, std::move(wanted)));
     std::cout << "Changed user " << printable(flags->name) << '\n';
     return 0;
   };
@@ -194,7 +194,7 @@ Action declare_change_password(CLI::App& app) {
     }
     v1::PatchUser wanted;
     wanted.mutable_password()->set_value(password);
-    TRY(change(*client, name, std::move(wanted)));
+    TRY(change_user(*client, name, std::move(wanted)));
     std::cout << "Changed the password of user " << printable(name) << '\n';
     return 0;
   };
@@ -208,7 +208,7 @@ std::function<Action(CLI::App&)> declare_active(bool active) {
       TRY_ASSIGN(Client * client, session.client());
       v1::PatchUser wanted;
       wanted.mutable_active()->set_value(active);
-      TRY(change(*client, *name, std::move(wanted)));
+      TRY(change_user(*client, *name, std::move(wanted)));
       std::cout << (active ? "Activated user " : "Deactivated user ") << printable(*name) << '\n';
       return 0;
     };
@@ -223,7 +223,7 @@ Action declare_rename(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::PatchUser wanted;
     wanted.mutable_username()->set_value(*to);
-    TRY(change(*client, *name, std::move(wanted)));
+    TRY(change_user(*client, *name, std::move(wanted)));
     std::cout << "Renamed user " << printable(*name) << " to " << printable(*to) << '\n';
     return 0;
   };
@@ -235,12 +235,12 @@ Command user_command() {
   return {{"user", "u"},
           "Log in and out; look after users.",
           {},
-          {{{"list", "ls"}, "List users.", declare_list},
-           {{"login"}, "Log in and keep the session.", declare_login},
+          {{{"list", "ls"}, "List users.", declare_user_list},
+           {{"login"}, "Log in and keep the session.", declare_user_login},
            {{"logout"}, "End the session and forget it.", declare_logout},
            {{"whoami"}, "Show who is logged in.", declare_whoami},
-           {{"create"}, "Make a user.", declare_create},
-           {{"edit"}, "Change a user.", declare_edit},
+           {{"create"}, "Make a user.", declare_user_create},
+           {{"edit"}, "Change a user.", declare_user_edit},
            {{"change-password"}, "Change a password.", declare_change_password},
            not_offered({"link-with-agent-user"}, "tasks run as the agent's own user"),
            {{"rename"}, "Change a user's name.", declare_rename},

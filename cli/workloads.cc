@@ -11,7 +11,7 @@ struct Row {
   const v1::CheckpointWorkload* checkpoint = nullptr;
 };
 
-std::string metrics_text(const v1::MetricsWorkload* workload) {
+std::string workload_metrics_text(const v1::MetricsWorkload* workload) {
   if (workload == nullptr) return "";
   std::map<std::string, std::string> values;  // sorted
   for (const auto& [name, value] : workload->metrics().avg_metrics().fields()) {
@@ -46,10 +46,10 @@ Table workload_table(const std::vector<std::pair<int, std::vector<v1::WorkloadCo
     for (const auto& [batches, row] : rows) {
       std::vector<std::string> cells{std::to_string(batches),
                                      report_time(row),
-                                     metrics_text(row.training),
+                                     workload_metrics_text(row.training),
                                      row.checkpoint != nullptr ? state_text(row.checkpoint->state()) : "",
                                      row.checkpoint != nullptr ? row.checkpoint->uuid() : "",
-                                     metrics_text(row.validation)};
+                                     workload_metrics_text(row.validation)};
       if (name_trial) cells.insert(cells.begin(), std::to_string(trial));
       table.rows.push_back(std::move(cells));
     }

@@ -15,7 +15,7 @@
 namespace det::cli {
 namespace {
 
-using Stub = v1::WorkspaceService::Stub;
+using WorkspaceStub = v1::WorkspaceService::Stub;
 
 Table table_of(const google::protobuf::RepeatedPtrField<v1::Workspace>& workspaces) {
   Table table{{"ID", "Name", "Owner", "# Projects", "# Experiments", "Archived"}, {}, {1}};
@@ -27,21 +27,21 @@ Table table_of(const google::protobuf::RepeatedPtrField<v1::Workspace>& workspac
   return table;
 }
 
-struct Named {
+struct NamedWorkspace {
   std::string name;
   Output output;
   bool all = false, yes = false;
 };
 
-Action declare_list(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+Action declare_workspace_list(CLI::App& app) {
+  auto flags = std::make_shared<NamedWorkspace>();
   app.add_flag("-a,--all", flags->all, "Also archived ones.");
   flags->output.declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetWorkspacesRequest request;
     if (!flags->all) request.mutable_archived()->set_value(false);
-    TRY_ASSIGN(const auto response, client->call(&Stub::GetWorkspaces, request));
+    TRY_ASSIGN(const auto response, client->call(&WorkspaceStub::GetWorkspaces, request));
     TRY(flags->output.print(table_of(response.workspaces()),
                             [&] { return list_to_json(response.workspaces()); }));
     return 0;
@@ -51,7 +51,7 @@ Action declare_list(CLI::App& app) {
 /// A verb about one workspace, which `show` is called with.
 std::function<Action(CLI::App&)> about_one(bool list, Status (*show)(Client&, const v1::Workspace&, const Output&)) {
   return [=](CLI::App& app) -> Action {
-    auto flags = std::make_shared<Named>();
+    auto flags = std::make_shared<NamedWorkspace>();
     app.add_option("NAME", flags->name, "The workspace.")->required();
     list ? flags->output.declare_list(app) : flags->output.declare(app);
     return [=](Session& session) -> Result<int> {
@@ -72,7 +72,7 @@ Status show_workspace(Client&, const v1::Workspace& workspace, const Output& out
 Status show_projects(Client& client, const v1::Workspace& workspace, const Output& output) {
   v1::GetWorkspaceProjectsRequest request;
   request.set_id(workspace.id());
-  TRY_ASSIGN(const auto response, client.call(&Stub::GetWorkspaceProjects, request));
+  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::GetWorkspaceProjects, request));
   return output.print(project_table(response.projects()), [&] { return list_to_json(response.projects()); });
 }
 
@@ -114,21 +114,21 @@ Status show_members(Client& client, const v1::Workspace& workspace, const Output
   return output.print(table, [&] { return to_json(response); });
 }
 
-Action declare_create(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+Action declare_workspace_create(CLI::App& app) {
+  auto flags = std::make_shared<NamedWorkspace>();
   app.add_option("NAME", flags->name, "The new workspace's name.")->required();
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::PostWorkspaceRequest request;
     request.set_name(flags->name);
-    TRY_ASSIGN(const auto response, client->call(&Stub::PostWorkspace, request));
+    TRY_ASSIGN(const auto response, client->call(&WorkspaceStub::PostWorkspace, request));
     std::cout << "Created workspace " << printable(response.workspace().name()) << " with id "
               << response.workspace().id() << '\n';
     return 0;
   };
 }
 
-Action declare_edit(CLI::App& app) {
+Action declare_workspace_edit(CLI::App& app) {
   auto name = std::make_shared<std::string>(), to = std::make_shared<std::string>();
   app.add_option("NAME", *name, "The workspace.")->required();
   app.add_option("NEW_NAME,--name", *to, "The new name.")->required();
@@ -138,7 +138,7 @@ Action declare_edit(CLI::App& app) {
     v1::PatchWorkspaceRequest request;
     request.set_id(workspace.id());
     request.mutable_workspace()->mutable_name()->set_value(*to);
-    TRY(client->call(&Stub::PatchWorkspace, request));
+    TRY(client->call(&WorkspaceStub::PatchWorkspace, request));
     std::cout << "Renamed workspace " << printable(*name) << " to " << printable(*to) << '\n';
     return 0;
   };
@@ -147,7 +147,7 @@ Action declare_edit(CLI::App& app) {
 template <typename Method>
 std::function<Action(CLI::App&)> declare_act(Method method, const char* done) {
   return [=](CLI::App& app) -> Action {
-    auto flags = std::make_shared<Named>();
+    auto flags = std::make_shared<NamedWorkspace>();
     app.add_option("NAME", flags->name, "The workspace.")->required();
     return [=](Session& session) -> Result<int> {
       TRY_ASSIGN(Client * client, session.client());
@@ -161,8 +161,8 @@ std::function<Action(CLI::App&)> declare_act(Method method, const char* done) {
   };
 }
 
-Action declare_delete(CLI::App& app) {
-  auto flags = std::make_shared<Named>();
+Action declare_workspace_delete(CLI::App& app) {
+  auto flags = std::make_shared<NamedWorkspace>();
   app.add_option("NAME", flags->name, "The workspace.")->required();
   app.add_flag("-y,--yes", flags->yes, "Do not ask.");
   return [=](Session& session) -> Result<int> {
@@ -175,7 +175,7 @@ Action declare_delete(CLI::App& app) {
     }
     v1::WorkspaceActionRequest request;
     request.set_id(workspace.id());
-    TRY(client->call(&Stub::DeleteWorkspace, request));
+    TRY(client->call(&WorkspaceStub::DeleteWorkspace, request));
     std::cout << "Deleted workspace " << printable(flags->name) << '\n';
     return 0;
   };
@@ -187,20 +187,20 @@ Command workspace_command() {
   return {{"workspace", "w"},
           "Look after workspaces.",
           {},
-          {{{"list", "ls"}, "List workspaces.", declare_list},
+          {{{"list", "ls"}, "List workspaces.", declare_workspace_list},
            {{"list-projects"}, "List a workspace's projects.", about_one(true, show_projects)},
            {{"list-pools"}, "List the resource pools open to a workspace.", about_one(true, show_pools)},
            {{"list-members"}, "List who has which role in a workspace.", about_one(true, show_members)},
            {{"describe"}, "Show a workspace.", about_one(false, show_workspace)},
-           {{"create"}, "Make a workspace.", declare_create},
-           {{"edit"}, "Change a workspace's name.", declare_edit},
+           {{"create"}, "Make a workspace.", declare_workspace_create},
+           {{"edit"}, "Change a workspace's name.", declare_workspace_edit},
            {{"archive"},
             "Let nothing new be made in a workspace.",
-            declare_act(&Stub::ArchiveWorkspace, "Archived")},
+            declare_act(&WorkspaceStub::ArchiveWorkspace, "Archived")},
            {{"unarchive"},
             "Take an archived workspace up again.",
-            declare_act(&Stub::UnarchiveWorkspace, "Unarchived")},
-           {{"delete"}, "Delete a workspace that has no experiments.", declare_delete}}};
+            declare_act(&WorkspaceStub::UnarchiveWorkspace, "Unarchived")},
+           {{"delete"}, "Delete a workspace that has no experiments.", declare_workspace_delete}}};
 }
 
 }  // namespace det::cli

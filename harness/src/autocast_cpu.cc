@@ -24,7 +24,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-bool is_plain(const Tensor& x) {
+bool is_dense_cpu(const Tensor& x) {
   return x.is_cpu() && x.layout() == at::kStrided && x.is_non_overlapping_and_dense() && !x.is_neg() &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
@@ -76,7 +76,7 @@ class Dropout : public torch::autograd::Function<Dropout> {
     const Tensor keep = context->get_saved_variables()[0];
     const double scale = context->saved_data["scale"].toDouble();
     const Tensor& gradient = gradients[0];
-    if (at::GradMode::is_enabled() || !is_plain(gradient) || gradient.strides() != keep.strides())
+    if (at::GradMode::is_enabled() || !is_dense_cpu(gradient) || gradient.strides() != keep.strides())
       return {gradient.mul(keep).mul(scale), Tensor()};
     Tensor out = at::empty_like(gradient);
     const auto* mask = static_cast<const std::uint8_t*>(keep.data_ptr());
@@ -115,7 +115,7 @@ class Flatten : public torch::autograd::Function<Flatten> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const std::vector<std::int64_t> sizes = context->saved_data["sizes"].toIntVector();
     const Tensor gradient = gradients[0].reshape(sizes);
-    if (at::GradMode::is_enabled() || !is_plain(gradient) || !gradient.is_contiguous()) return {gradient};
+    if (at::GradMode::is_enabled() || !is_dense_cpu(gradient) || !gradient.is_contiguous()) return {gradient};
     Tensor out = at::empty_like(gradient, gradient.options(), at::MemoryFormat::ChannelsLast);
     transpose_images(gradient, out, sizes[1], sizes[2] * sizes[3]);
     return {out};
@@ -124,14 +124,14 @@ class Flatten : public torch::autograd::Function<Flatten> {
 
 Tensor dropout(const Tensor& x, double drop, bool train) {
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::DispatchKey::AutocastCPU);
-  if (!train || !(drop > 0 && drop < 1) || x.numel() == 0 || !is_plain(x)) return at::dropout(x, drop, train);
+  if (!train || !(drop > 0 && drop < 1) || x.numel() == 0 || !is_dense_cpu(x)) return at::dropout(x, drop, train);
   return Dropout::apply(x, drop);
 }
 
 Tensor flatten(const Tensor& x, std::int64_t start, std::int64_t end) {
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::DispatchKey::AutocastCPU);
   const bool images = x.dim() == 4 && (start == 1 || start == -3) && (end == -1 || end == 3) && x.numel() > 0 &&
-                      x.is_contiguous(at::MemoryFormat::ChannelsLast) && !x.is_contiguous() && is_plain(x);
+                      x.is_contiguous(at::MemoryFormat::ChannelsLast) && !x.is_contiguous() && is_dense_cpu(x);
   return images ? Flatten::apply(x) : at::flatten(x, start, end);
 }
 

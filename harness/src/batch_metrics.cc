@@ -13,7 +13,7 @@
 namespace det {
 namespace {
 
-constexpr std::size_t kMostPending = 4096;
+constexpr std::size_t kMaxPendingMetrics = 4096;
 
 double reduce_column(const std::vector<const Json*>& rows, std::size_t column, Reducer reducer) {
   double sum = 0, records = 0;
@@ -86,7 +86,7 @@ void BatchMetrics::add(std::int64_t number, const Metrics& metrics, std::int64_t
                                 names_[missing - given.begin()] + "\" is missing from batch " + std::to_string(number));
   }
   batches_.push_back(std::move(row));
-  if (pending_.size() >= kMostPending) fetch();
+  if (pending_.size() >= kMaxPendingMetrics) fetch();
 }
 
 void BatchMetrics::fetch() {

@@ -24,7 +24,7 @@
 namespace det {
 namespace {
 
-constexpr char kStateDict[] = "state_dict.pth";
+constexpr char kStateDictFile[] = "state_dict.pth";
 constexpr std::size_t kUuidSize = 36;
 
 std::string new_uuid() {
@@ -90,8 +90,8 @@ class Worker {
     TRY_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(job.storage, job.record.uuid, job.owner, job.bucket));
     writer_.emplace(std::move(writer));
     bucket_ = job.bucket != nullptr, storage_ = job.storage;
-    TRY_ASSIGN(const std::uint64_t crc, snapshot_.write(writer_->directory() + "/" + kStateDict));
-    writer_->note(kStateDict, crc);
+    TRY_ASSIGN(const std::uint64_t crc, snapshot_.write(writer_->directory() + "/" + kStateDictFile));
+    writer_->note(kStateDictFile, crc);
     for (const auto& [name, text] : job.texts) TRY(writer_->write(name, text));
     return writer_->copy(job.model_dir, job.code, "code");
   }

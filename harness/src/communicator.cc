@@ -16,7 +16,7 @@ namespace det {
 namespace {
 
 constexpr std::size_t kMostInFlight = 4096;
-constexpr std::size_t kSmallBytes = 64 << 10;
+constexpr std::size_t kMaxBytesOnWait = 64 << 10;
 constexpr auto kLeavePatience = std::chrono::seconds(2);
 
 /// Shared by the one who waits and the thread.
@@ -152,7 +152,7 @@ class ThreadCommunicator final : public Communicator {
   /// What is small is sooner done than given to the thread.
   std::unique_ptr<Work> submit(const torch::Tensor& moved, std::function<void(Transport&)> run, Start start = Start::kNow) {
     auto outcome = std::make_shared<Outcome>();
-    engine_->submit({std::move(run), outcome}, moved.nbytes() <= kSmallBytes ? Start::kOnWait : start);
+    engine_->submit({std::move(run), outcome}, moved.nbytes() <= kMaxBytesOnWait ? Start::kOnWait : start);
     return std::make_unique<QueuedWork>(engine_, std::move(outcome));
   }
 

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json", kMetadata[] = "metadata.json";
 // What the master takes of a checkpoint's record.
-constexpr std::size_t kMostMetadata = 1 << 20, kMostNames = 3 << 20;
+constexpr std::size_t kMostMetadata = 1 << 20, kMaxNameBytes = 3 << 20;
 
 using Files = std::map<std::string, std::int64_t>;  // relative path → bytes
 
@@ -92,7 +92,7 @@ StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::strin
   fs::remove(fs::path(writer.directory()) / kManifest);
   std::size_t names = 0;
   for (const auto& [path, bytes] : files_below(writer.directory())) names += path.size() + 24;
-  if (names > kMostNames) throw std::runtime_error("a checkpoint's file names must not take more than 3 MiB together");
+  if (names > kMaxNameBytes) throw std::runtime_error("a checkpoint's file names must not take more than 3 MiB together");
   check(writer.write(kMetadata, dump_json(metadata, 2)));
   CheckpointRecord record{.uuid = uuid,
                           .steps_completed = metadata.at("steps_completed").get<std::int64_t>(),
@@ -243,7 +243,7 @@ class Shards {
     std::size_t names = 0;
     for (const auto& [path, ranks] : owners_) {
       names += path.size() + 24;
-      if (names > kMostNames) throw std::invalid_argument("a checkpoint's file names must not take more than 3 MiB together");
+      if (names > kMaxNameBytes) throw std::invalid_argument("a checkpoint's file names must not take more than 3 MiB together");
       for (fs::path above = fs::path(path).parent_path(); !above.empty(); above = above.parent_path()) {
         const auto file = owners_.find(above.string());
         if (file != owners_.end()) {

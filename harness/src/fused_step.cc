@@ -37,7 +37,7 @@ void in_parts(std::int64_t count, const Run& run) {
 
 float* data(const torch::Tensor& tensor) { return static_cast<float*>(tensor.data_ptr()); }
 
-bool is_plain(const torch::Tensor& tensor) {
+bool is_fusable(const torch::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return impl->layout() == at::kStrided && tensor.scalar_type() == at::kFloat && tensor.device().is_cpu() &&
          !tensor.is_neg() && impl->has_storage();
@@ -45,7 +45,7 @@ bool is_plain(const torch::Tensor& tensor) {
 
 /// Whether the elements of both lie in memory in the same order, without gaps.
 bool alike(const torch::Tensor& a, const torch::Tensor& b) {
-  if (!is_plain(b) || a.sizes() != b.sizes()) return false;
+  if (!is_fusable(b) || a.sizes() != b.sizes()) return false;
   if (a.is_contiguous() && b.is_contiguous()) return true;
   return a.is_non_overlapping_and_dense() && a.strides() == b.strides();
 }
@@ -123,7 +123,7 @@ bool FusedStep::collect() {
 
 bool FusedStep::usable(const Job& job) const {
   const torch::Tensor& parameter = *job.parameter;
-  if (!is_plain(parameter) || !alike(parameter, *job.gradient)) return false;
+  if (!is_fusable(parameter) || !alike(parameter, *job.gradient)) return false;
   if (kind_ == Kind::kSgd && static_cast<lib::SGDOptions*>(job.options)->momentum() == 0) {
     return parameter.is_non_overlapping_and_dense();
   }

@@ -5,43 +5,40 @@
 #include <stdexcept>
 
 #include "det/lr_scheduler.h"
+#include "lr_scheduler_check.h"
 
 namespace det {
 namespace {
 
 using torch::optim::Optimizer;
 using Steps = std::vector<std::int64_t>;
-using List = std::vector<std::unique_ptr<LRScheduler>>;
-
-void check(bool right, const char* kind, const std::string& what) {
-  if (!right) throw std::invalid_argument(std::string(kind) + ": " + what);
-}
+using ScheduleList = std::vector<std::unique_ptr<LRScheduler>>;
 
 template <typename Kind>
 bool is(LRScheduler& schedule) {
   return dynamic_cast<Kind*>(&schedule) != nullptr;
 }
 
-Optimizer& optimizer_of(const List& list, const char* kind) {
-  check(!list.empty(), kind, "there are no schedules");
+Optimizer& optimizer_of(const ScheduleList& list, const char* kind) {
+  check_schedule(!list.empty(), kind, "there are no schedules");
   for (const auto& schedule : list) {
-    check(schedule != nullptr, kind, "a schedule is null");
-    check(&schedule->optimizer() == &list.front()->optimizer(), kind, "the schedules are of different optimizers");
-    check(!is<ReduceLROnPlateau>(*schedule), kind, "ReduceLROnPlateau needs a metric at each step: step it by hand");
+    check_schedule(schedule != nullptr, kind, "a schedule is null");
+    check_schedule(&schedule->optimizer() == &list.front()->optimizer(), kind, "the schedules are of different optimizers");
+    check_schedule(!is<ReduceLROnPlateau>(*schedule), kind, "ReduceLROnPlateau needs a metric at each step: step it by hand");
   }
   return list.front()->optimizer();
 }
 
-Json states_of(const List& list) {
+Json states_of(const ScheduleList& list) {
   Json out = Json::array();
   for (const auto& schedule : list) out.push_back(schedule->state_dict());
   return out;
 }
 
 /// Loads all of `_schedulers`, or none.
-void load_states(List& list, const Json& state) {
+void load_states(ScheduleList& list, const Json& state) {
   constexpr const char* kind = "state of the learning-rate schedule";
-  check(state.is_object() && state.contains("_schedulers") && state["_schedulers"].is_array() &&
+  check_schedule(state.is_object() && state.contains("_schedulers") && state["_schedulers"].is_array() &&
             state["_schedulers"].size() == list.size(),
         kind, "_schedulers must be a list of " + std::to_string(list.size()));
   const Json before = states_of(list);
@@ -59,13 +56,13 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedules, Steps mile
   schedules_ = std::move(schedules.list_);
   milestones_ = std::move(milestones);
   constexpr const char* kind = "SequentialLR";
-  check(&optimizer_of(schedules_, kind) == &optimizer, kind, "the schedules are of another optimizer");
-  check(milestones_.size() + 1 == schedules_.size(), kind,
+  check_schedule(&optimizer_of(schedules_, kind) == &optimizer, kind, "the schedules are of another optimizer");
+  check_schedule(milestones_.size() + 1 == schedules_.size(), kind,
         std::to_string(schedules_.size()) + " schedules need " + std::to_string(schedules_.size() - 1) +
             " milestones, not " + std::to_string(milestones_.size()));
-  check(std::is_sorted(milestones_.begin(), milestones_.end()), kind, "the milestones must rise");
+  check_schedule(std::is_sorted(milestones_.begin(), milestones_.end()), kind, "the milestones must rise");
   for (const auto& schedule : schedules_) {
-    check(!is<SequentialLR>(*schedule) && !is<ChainedScheduler>(*schedule), kind,
+    check_schedule(!is<SequentialLR>(*schedule) && !is<ChainedScheduler>(*schedule), kind,
           "a schedule that holds others cannot begin anew: list its schedules instead");
     // Undoes the first step that its construction made.
     schedule->last_epoch_ -= 1;
@@ -96,7 +93,7 @@ Json SequentialLR::state_dict() const {
 }
 
 void SequentialLR::load_state_dict(const Json& state) {
-  check(state.is_object() && state.contains("_milestones") && state["_milestones"].is_array() &&
+  check_schedule(state.is_object() && state.contains("_milestones") && state["_milestones"].is_array() &&
             state["_milestones"].size() == milestones_.size(),
         "state of the learning-rate schedule", "_milestones must be a list of " + std::to_string(milestones_.size()));
   const Json before = LRScheduler::state_dict();
@@ -139,9 +136,9 @@ void ChainedScheduler::load_state_dict(const Json& state) {
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options)
     : LRScheduler(optimizer), options_(options), min_lrs_(options.min_lr.expand(base_lrs_.size(), "min_lr")) {
   constexpr const char* kind = "ReduceLROnPlateau";
-  check(options.factor < 1, kind, "factor must be below 1");
-  check(options.mode == "min" || options.mode == "max", kind, "mode must be min or max");
-  check(options.threshold_mode == "rel" || options.threshold_mode == "abs", kind, "threshold_mode must be rel or abs");
+  check_schedule(options.factor < 1, kind, "factor must be below 1");
+  check_schedule(options.mode == "min" || options.mode == "max", kind, "mode must be min or max");
+  check_schedule(options.threshold_mode == "rel" || options.threshold_mode == "abs", kind, "threshold_mode must be rel or abs");
   best_ = (options.mode == "min" ? 1 : -1) * std::numeric_limits<double>::infinity();
   last_epoch_ = 0;
 }

@@ -10,39 +10,35 @@
 #include <stdexcept>
 
 #include "det/lr_scheduler.h"
+#include "lr_scheduler_check.h"
 
 namespace det {
 namespace {
 
-namespace optim = torch::optim;
-
-void check(bool right, const char* kind, const std::string& what) {
-  if (!right) throw std::invalid_argument(std::string(kind) + ": " + what);
-}
 
 /// Where a parameter group keeps its momentum, or its beta1; null when it has neither.
-double* momentum_of(optim::OptimizerOptions& options) {
-  if (auto* sgd = dynamic_cast<optim::SGDOptions*>(&options)) return &sgd->momentum();
-  if (auto* rmsprop = dynamic_cast<optim::RMSpropOptions*>(&options)) return &rmsprop->momentum();
-  if (auto* adam = dynamic_cast<optim::AdamOptions*>(&options)) return &std::get<0>(adam->betas());
-  if (auto* adamw = dynamic_cast<optim::AdamWOptions*>(&options)) return &std::get<0>(adamw->betas());
+double* momentum_of(torch::optim::OptimizerOptions& options) {
+  if (auto* sgd = dynamic_cast<torch::optim::SGDOptions*>(&options)) return &sgd->momentum();
+  if (auto* rmsprop = dynamic_cast<torch::optim::RMSpropOptions*>(&options)) return &rmsprop->momentum();
+  if (auto* adam = dynamic_cast<torch::optim::AdamOptions*>(&options)) return &std::get<0>(adam->betas());
+  if (auto* adamw = dynamic_cast<torch::optim::AdamWOptions*>(&options)) return &std::get<0>(adamw->betas());
   return nullptr;
 }
 
-void check_momentum(optim::Optimizer& optimizer, const char* kind) {
+void check_momentum(torch::optim::Optimizer& optimizer, const char* kind) {
   for (auto& group : optimizer.param_groups()) {
-    check(momentum_of(group.options()) != nullptr, kind,
+    check_schedule(momentum_of(group.options()) != nullptr, kind,
           "this optimizer has neither momentum nor betas: set cycle_momentum = false");
   }
 }
 
-bool has_betas(optim::Optimizer& optimizer) {
+bool has_betas(torch::optim::Optimizer& optimizer) {
   auto* options = &optimizer.defaults();
-  return dynamic_cast<optim::AdamOptions*>(options) != nullptr ||
-         dynamic_cast<optim::AdamWOptions*>(options) != nullptr;
+  return dynamic_cast<torch::optim::AdamOptions*>(options) != nullptr ||
+         dynamic_cast<torch::optim::AdamWOptions*>(options) != nullptr;
 }
 
-void set_momentum(optim::Optimizer& optimizer, const std::vector<double>& momentum) {
+void set_momentum(torch::optim::Optimizer& optimizer, const std::vector<double>& momentum) {
   for (std::size_t i = 0; i < momentum.size(); ++i) *momentum_of(optimizer.param_groups()[i].options()) = momentum[i];
 }
 
@@ -51,15 +47,15 @@ constexpr const char* kMomentumNames[] = {"base_momentum", "max_momentum"};
 
 }  // namespace
 
-OneCycleLR::OneCycleLR(optim::Optimizer& optimizer, const OneCycleLROptions& options)
+OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptions& options)
     : LRScheduler(optimizer), anneal_strategy_(options.anneal_strategy), cycle_momentum_(options.cycle_momentum) {
   constexpr const char* kind = "OneCycleLR";
-  check(options.total_steps || (options.epochs && options.steps_per_epoch), kind,
+  check_schedule(options.total_steps || (options.epochs && options.steps_per_epoch), kind,
         "give total_steps, or epochs and steps_per_epoch");
   total_steps_ = options.total_steps ? *options.total_steps : *options.epochs * *options.steps_per_epoch;
-  check(total_steps_ >= 1, kind, "total_steps must be at least 1");
-  check(options.pct_start >= 0 && options.pct_start <= 1, kind, "pct_start must be in [0, 1]");
-  check(anneal_strategy_ == "cos" || anneal_strategy_ == "linear", kind, "anneal_strategy must be cos or linear");
+  check_schedule(total_steps_ >= 1, kind, "total_steps must be at least 1");
+  check_schedule(options.pct_start >= 0 && options.pct_start <= 1, kind, "pct_start must be in [0, 1]");
+  check_schedule(anneal_strategy_ == "cos" || anneal_strategy_ == "linear", kind, "anneal_strategy must be cos or linear");
   const auto total = static_cast<double>(total_steps_);
   phase_ends_ = {options.pct_start * total - 1};
   if (options.three_phase) phase_ends_.push_back(2 * options.pct_start * total - 2);
@@ -68,7 +64,7 @@ OneCycleLR::OneCycleLR(optim::Optimizer& optimizer, const OneCycleLROptions& opt
   const std::size_t groups = base_lrs_.size();
   max_lrs_ = options.max_lr.expand(groups, "max_lr");
   for (const double max_lr : max_lrs_) {
-    check(max_lr > 0, kind, "max_lr must be above 0");
+    check_schedule(max_lr > 0, kind, "max_lr must be above 0");
     first_lrs_.push_back(max_lr / options.div_factor);
     min_lrs_.push_back(first_lrs_.back() / options.final_div_factor);
   }
@@ -158,13 +154,13 @@ void OneCycleLR::load_state_dict(const Json& state) {
       ends.push_back(phase["end_step"].get<double>());
     }
   }
-  check(ends.size() == phase_ends_.size(), "state of the learning-rate schedule",
+  check_schedule(ends.size() == phase_ends_.size(), "state of the learning-rate schedule",
         "_schedule_phases must be a list of " + std::to_string(phase_ends_.size()) + " maps with end_step");
   LRScheduler::load_state_dict(state);
   phase_ends_ = std::move(ends);
 }
 
-CyclicLR::CyclicLR(optim::Optimizer& optimizer, const CyclicLROptions& options)
+CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const CyclicLROptions& options)
     : LRScheduler(optimizer),
       gamma_(options.gamma),
       mode_(options.mode),
@@ -173,15 +169,15 @@ CyclicLR::CyclicLR(optim::Optimizer& optimizer, const CyclicLROptions& options)
       cycle_momentum_(options.cycle_momentum) {
   constexpr const char* kind = "CyclicLR";
   const std::int64_t down = options.step_size_down.value_or(options.step_size_up);
-  check(options.step_size_up >= 1 && down >= 1, kind, "step_size_up and step_size_down must be at least 1");
+  check_schedule(options.step_size_up >= 1 && down >= 1, kind, "step_size_up and step_size_down must be at least 1");
   total_size_ = static_cast<double>(options.step_size_up) + static_cast<double>(down);
   step_ratio_ = static_cast<double>(options.step_size_up) / total_size_;
   if (!scale_fn_) {
-    check(mode_ == "triangular" || mode_ == "triangular2" || mode_ == "exp_range", kind,
+    check_schedule(mode_ == "triangular" || mode_ == "triangular2" || mode_ == "exp_range", kind,
           "mode must be triangular, triangular2 or exp_range");
     scale_mode_ = mode_ == "exp_range" ? "iterations" : "cycle";
   }
-  check(scale_mode_ == "cycle" || scale_mode_ == "iterations", kind, "scale_mode must be cycle or iterations");
+  check_schedule(scale_mode_ == "cycle" || scale_mode_ == "iterations", kind, "scale_mode must be cycle or iterations");
   const std::size_t groups = base_lrs_.size();
   base_lrs_ = options.base_lr.expand(groups, "base_lr");
   if (initial_lrs_.use_count() == 1) *initial_lrs_ = base_lrs_;  // the first schedule of its optimizer

@@ -4,20 +4,17 @@
 #include <stdexcept>
 
 #include "det/lr_scheduler.h"
+#include "lr_scheduler_check.h"
 
 namespace det {
 namespace {
 
 using torch::optim::Optimizer;
 
-void check(bool right, const char* kind, const std::string& what) {
-  if (!right) throw std::invalid_argument(std::string(kind) + ": " + what);
-}
-
 std::vector<LRFunction> checked(std::vector<LRFunction> functions, std::size_t groups, const char* kind) {
-  check(functions.size() == groups, kind,
+  check_schedule(functions.size() == groups, kind,
         std::to_string(functions.size()) + " lr_lambdas for " + std::to_string(groups) + " parameter groups");
-  for (const LRFunction& function : functions) check(static_cast<bool>(function), kind, "lr_lambda is empty");
+  for (const LRFunction& function : functions) check_schedule(static_cast<bool>(function), kind, "lr_lambda is empty");
   return functions;
 }
 
@@ -59,7 +56,7 @@ void MultiplicativeLR::restart() {
 }
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options) : LRScheduler(optimizer), options_(options) {
-  check(options.step_size >= 1, "StepLR", "step_size must be at least 1");
+  check_schedule(options.step_size >= 1, "StepLR", "step_size must be at least 1");
   initial_step();
 }
 
@@ -90,7 +87,7 @@ std::vector<LRScheduler::Field> MultiStepLR::fields() {
 
 ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& options)
     : LRScheduler(optimizer), options_(options) {
-  check(options.factor > 0 && options.factor <= 1, "ConstantLR", "factor must be in (0, 1]");
+  check_schedule(options.factor > 0 && options.factor <= 1, "ConstantLR", "factor must be in (0, 1]");
   initial_step();
 }
 
@@ -104,9 +101,9 @@ std::vector<LRScheduler::Field> ConstantLR::fields() {
 }
 
 LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options) : LRScheduler(optimizer), options_(options) {
-  check(options.start_factor > 0 && options.start_factor <= 1, "LinearLR", "start_factor must be in (0, 1]");
-  check(options.end_factor >= 0 && options.end_factor <= 1, "LinearLR", "end_factor must be in [0, 1]");
-  check(options.total_iters >= 1, "LinearLR", "total_iters must be at least 1");
+  check_schedule(options.start_factor > 0 && options.start_factor <= 1, "LinearLR", "start_factor must be in (0, 1]");
+  check_schedule(options.end_factor >= 0 && options.end_factor <= 1, "LinearLR", "end_factor must be in [0, 1]");
+  check_schedule(options.total_iters >= 1, "LinearLR", "total_iters must be at least 1");
   initial_step();
 }
 
@@ -126,7 +123,7 @@ std::vector<LRScheduler::Field> LinearLR::fields() {
 
 ExponentialLR::ExponentialLR(Optimizer& optimizer, const ExponentialLROptions& options)
     : LRScheduler(optimizer), options_(options) {
-  check(options.gamma > 0, "ExponentialLR", "gamma must be above 0");
+  check_schedule(options.gamma > 0, "ExponentialLR", "gamma must be above 0");
   initial_step();
 }
 
@@ -136,7 +133,7 @@ std::vector<LRScheduler::Field> ExponentialLR::fields() { return fields_and({{"g
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options)
     : LRScheduler(optimizer), options_(options) {
-  check(options.total_iters >= 1, "PolynomialLR", "total_iters must be at least 1");
+  check_schedule(options.total_iters >= 1, "PolynomialLR", "total_iters must be at least 1");
   initial_step();
 }
 
@@ -152,7 +149,7 @@ std::vector<LRScheduler::Field> PolynomialLR::fields() {
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options)
     : LRScheduler(optimizer), options_(options) {
-  check(options.T_max >= 1, "CosineAnnealingLR", "T_max must be at least 1");
+  check_schedule(options.T_max >= 1, "CosineAnnealingLR", "T_max must be at least 1");
   initial_step();
 }
 
@@ -177,8 +174,8 @@ std::vector<LRScheduler::Field> CosineAnnealingLR::fields() {
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer,
                                                          const CosineAnnealingWarmRestartsOptions& options)
     : LRScheduler(optimizer), options_(options), T_i_(options.T_0) {
-  check(options.T_0 >= 1, "CosineAnnealingWarmRestarts", "T_0 must be at least 1");
-  check(options.T_mult >= 1, "CosineAnnealingWarmRestarts", "T_mult must be at least 1");
+  check_schedule(options.T_0 >= 1, "CosineAnnealingWarmRestarts", "T_0 must be at least 1");
+  check_schedule(options.T_mult >= 1, "CosineAnnealingWarmRestarts", "T_mult must be at least 1");
   restart();
 }
 

@@ -27,18 +27,18 @@ std::vector<torch::Tensor> gradients_of(const std::vector<torch::Tensor>& parame
   return gradients;
 }
 
-bool is_plain(const torch::Tensor& tensor) {
+bool is_clippable(const torch::Tensor& tensor) {
   return tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat &&
          tensor.is_non_overlapping_and_dense() && !tensor.is_neg();
 }
 
-float* data(const torch::Tensor& tensor) { return static_cast<float*>(tensor.data_ptr()); }
+float* float_data(const torch::Tensor& tensor) { return static_cast<float*>(tensor.data_ptr()); }
 
 /// Calls run(pointer, count, number) on the pieces of a tensor.
 template <typename Run>
 void in_pieces(const torch::Tensor& tensor, const Run& run) {
   const std::int64_t count = tensor.numel(), pieces = (count + kPiece - 1) / kPiece;
-  float* const x = data(tensor);
+  float* const x = float_data(tensor);
   const auto some = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       run(x + i * kPiece, static_cast<std::size_t>(std::min(kPiece, count - i * kPiece)), static_cast<std::size_t>(i));
@@ -86,7 +86,7 @@ double clip_grad_norm(const std::vector<torch::Tensor>& parameters, double max_n
   const at::NoGradGuard no_gradients;
   const std::vector<torch::Tensor> gradients = gradients_of(parameters);
   if (gradients.empty()) return 0;
-  const bool plain = std::all_of(gradients.begin(), gradients.end(), is_plain);
+  const bool plain = std::all_of(gradients.begin(), gradients.end(), is_clippable);
   const bool fast = plain && (norm_type == 2 || norm_type == std::numeric_limits<double>::infinity());
   const double norm = fast ? plain_norm(gradients, norm_type != 2) : general_norm(gradients, norm_type);
   const double factor = max_norm / (norm + 1e-6);

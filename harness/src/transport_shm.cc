@@ -17,7 +17,7 @@ namespace det {
 namespace {
 
 constexpr std::size_t kChunkBytes = 256 << 10;
-constexpr std::size_t kSmallBytes = 16 << 10;
+constexpr std::size_t kMaxSmallBytes = 16 << 10;
 
 enum class Kind : std::uint64_t { kAllReduce = 1, kAllGather, kBroadcast };
 const char* const kKindNames[] = {"nothing", "all_reduce", "all_gather", "broadcast"};
@@ -49,7 +49,7 @@ class ShmTransport final : public Transport {
     const std::size_t bytes = tensor.nbytes();
     tag_ = tag_of(Kind::kAllReduce, tensor.scalar_type(), bytes);
     scale_ = how == Reduction::kMean ? 1.0 / ranks_ : 1.0;
-    if (bytes <= kSmallBytes) return reduce_small(data, bytes, tensor.element_size(), sum);
+    if (bytes <= kMaxSmallBytes) return reduce_small(data, bytes, tensor.element_size(), sum);
     const auto chunks = static_cast<std::uint32_t>((bytes + kChunkBytes - 1) / kChunkBytes);
     for (std::uint32_t turn = 0; turn < chunks + 2; ++turn) {
       if (turn < chunks) give_parts(part(data, bytes, tensor.element_size(), turn));

@@ -9,7 +9,7 @@
 namespace det {
 namespace {
 
-constexpr std::size_t kMostPending = 4096;
+constexpr std::size_t kMaxPendingInWindow = 4096;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void MetricWindow::add(const Metrics& metrics, std::int64_t records) {
       sum.sum += read_number(*tensor) * weight;
     } else {
       sum.pending.emplace_back(tensor->detach(), weight);
-      if (sum.pending.size() >= kMostPending) fetch(sum);
+      if (sum.pending.size() >= kMaxPendingInWindow) fetch(sum);
     }
   }
   ++batches_;

@@ -9,8 +9,8 @@ namespace det::api {
 namespace {
 
 constexpr std::size_t kChunkBytes = 1 << 20;
-constexpr std::size_t kLongestLine = 64 * 1024;
-constexpr int kMostLines = 10'000;
+constexpr std::size_t kMaxAgentLogLine = 64 * 1024;
+constexpr int kMaxAgentLogLines = 10'000;
 
 /// Sends one archive in chunks.
 class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
@@ -79,7 +79,7 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
         if (auto named = caller->check_name(request->agent_id()); !named)
           return reactor->Finish(to_grpc(named.error()));
         if (!is_agent_name(request->allocation_id(), 256) || request->first_line() < 1 ||
-            request->lines_size() > kMostLines) {
+            request->lines_size() > kMaxAgentLogLines) {
           return reactor->Finish(to_grpc(Error{
               Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
         }
@@ -92,7 +92,7 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
         for (const v1::LogLine& line : request->lines()) {
           batch.lines.push_back(from_proto(line));
           std::string& text = batch.lines.back().text;
-          if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + " [cut]";
+          if (text.size() > kMaxAgentLogLine) text = text.substr(0, kMaxAgentLogLine) + " [cut]";
         }
         batch.done = [this, reactor, response, task = batch.task, lines = batch.lines.size()](Result<std::int64_t> next) {
           if (!next) return reactor->Finish(to_grpc(next.error()));

@@ -15,7 +15,7 @@ namespace det::api {
 namespace {
 
 constexpr int kMissedHeartbeats = 3;
-constexpr Duration kLook = std::chrono::seconds(5);  // between two looks at certificates
+constexpr Duration kLinkScanInterval = std::chrono::seconds(5);  // between two looks at certificates
 constexpr std::size_t kMostDevices = 1024;
 
 Status check_hello(const v1::Hello& hello) {
@@ -250,9 +250,9 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
 
 namespace {
 
-class Refused : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand> {
+class RefusedLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand> {
  public:
-  explicit Refused(const Error& error) { Finish(to_grpc(error)); }
+  explicit RefusedLink(const Error& error) { Finish(to_grpc(error)); }
   void OnDone() override { delete this; }
 };
 
@@ -260,7 +260,7 @@ class Refused : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComman
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(grpc::CallbackServerContext* call) {
   Peer peer = peer_of(*call);
-  if (auto possible = may_be_agent(peer); !possible) return new Refused(possible.error());
+  if (auto possible = may_be_agent(peer); !possible) return new RefusedLink(possible.error());
   auto link = std::make_shared<AgentLink>(*this, std::move(peer));
   link->start();
   return link.get();
@@ -362,7 +362,7 @@ void AgentService::tick() {
   const bool look = rights != rights_ || now >= next_look_;
   if (look) {
     rights_ = rights;
-    next_look_ = now + kLook;
+    next_look_ = now + kLinkScanInterval;
   }
   const auto links = links_;  // finish() takes its own away
   for (const auto& [session, weak] : links) {

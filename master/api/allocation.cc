@@ -13,7 +13,7 @@
 namespace det::api {
 namespace {
 
-void to_proto(const core::AllocationPart& part, v1::AllocationPart* out) {
+void part_to_proto(const core::AllocationPart& part, v1::AllocationPart* out) {
   out->set_agent_id(part.agent.value);
   for (const int slot : part.slots) out->add_slots(slot);
   out->set_state(std::string(core::allocation_state_name(part.state)));
@@ -36,7 +36,7 @@ grpc::ServerUnaryReactor* AllocationService::GetTrialAllocations(grpc::CallbackS
       out->set_id(row.id.value);
       out->set_run(static_cast<int>(row.run));
       out->set_state(row.state);
-      for (const core::AllocationPart& part : row.parts) to_proto(part, out->add_parts());
+      for (const core::AllocationPart& part : row.parts) part_to_proto(part, out->add_parts());
       if (out->parts_size() > 0) {
         out->set_agent_id(out->parts(0).agent_id());
         *out->mutable_slots() = out->parts(0).slots();

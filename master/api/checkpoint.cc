@@ -34,7 +34,8 @@ struct Output {
 
   bool flush() {
     if (pending.empty() || stopped) return !stopped;
-    stopped = !sink(std::exchange(pending, {}));
+    stopped = !sink(std::move(pending));
+    pending.clear();
     return !stopped;
   }
 };

@@ -24,7 +24,7 @@
 namespace det::api {
 namespace {
 
-constexpr int kMostAtOnce = 1000;
+constexpr int kMaxCheckpointsPerCall = 1000;
 
 /// Removes one file below `directory`, through no link and not out of it. One that is gone is removed.
 Status remove_beneath(int directory, const std::string& path) {
@@ -47,8 +47,8 @@ struct Known {
 
 Result<std::vector<Known>> find_all(const Context& context,
                                     const google::protobuf::RepeatedPtrField<std::string>& uuids) {
-  if (uuids.size() > kMostAtOnce)
-    return fail(Code::kInvalidArgument, "checkpoint_uuids: at most " + std::to_string(kMostAtOnce));
+  if (uuids.size() > kMaxCheckpointsPerCall)
+    return fail(Code::kInvalidArgument, "checkpoint_uuids: at most " + std::to_string(kMaxCheckpointsPerCall));
   TRY_ASSIGN(const auto registered, db::registered(context.pool, {uuids.begin(), uuids.end()}));
   TRY(db::check_unregistered(registered));
   std::vector<Known> found;
@@ -161,8 +161,8 @@ grpc::ServerUnaryReactor* CheckpointService::PatchCheckpoints(grpc::CallbackServ
                                                               const v1::PatchCheckpointsRequest* request,
                                                               v1::PatchCheckpointsResponse*) {
   auto body = [this, request](const Caller& caller) -> Status {
-    if (request->checkpoints_size() > kMostAtOnce)
-      return fail(Code::kInvalidArgument, "checkpoints: at most " + std::to_string(kMostAtOnce));
+    if (request->checkpoints_size() > kMaxCheckpointsPerCall)
+      return fail(Code::kInvalidArgument, "checkpoints: at most " + std::to_string(kMaxCheckpointsPerCall));
     std::vector<std::string> uuids;
     for (const v1::PatchCheckpoint& patch : request->checkpoints()) uuids.push_back(patch.uuid());
     TRY(authorize(caller, Action::kEdit, Target::kCheckpoint, uuids, context_.pool));

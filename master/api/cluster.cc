@@ -63,13 +63,13 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
 }
 
 /// Agents and what runs on them, copied as they are: what is shown is made of it off the core's thread.
-struct Seen {
+struct PoolView {
   std::vector<core::Agent> agents;
   std::map<AgentId, core::AgentSettings> settings;
   std::vector<std::pair<AgentId, RunningPart>> running;
 };
 
-void look(const core::Core& core, const std::optional<AgentId>& only, Seen& seen) {
+void look(const core::Core& core, const std::optional<AgentId>& only, PoolView& seen) {
   const auto wanted = [&](const AgentId& id) { return !only || id == *only; };
   for (const auto& [id, agent] : core.agents())
     if (wanted(id)) seen.agents.push_back(agent);
@@ -86,7 +86,7 @@ void look(const core::Core& core, const std::optional<AgentId>& only, Seen& seen
 }  // namespace
 
 Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller, const std::optional<AgentId>& only) const {
-  auto seen = std::make_shared<Seen>();
+  auto seen = std::make_shared<PoolView>();
   if (!context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }))
     return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   std::map<AgentId, std::vector<RunningPart>> running;

@@ -21,7 +21,7 @@
 namespace det::api {
 namespace {
 
-constexpr const char* kUpload = "/det.v1.CommandService/UploadCommand";
+constexpr const char* kCommandUploadMethod = "/det.v1.CommandService/UploadCommand";
 
 v1::Command::State state_of(const db::CommandRow& row) {
   if (core::is_terminal(row.command.state)) return v1::Command::STATE_TERMINATED;
@@ -164,7 +164,7 @@ grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand
                                                                                  v1::LaunchCommandResponse* response) {
   const auto first = [](v1::UploadCommandRequest& part) { return part.has_launch() ? part.mutable_launch() : nullptr; };
   return new Upload<v1::UploadCommandRequest, v1::LaunchCommandRequest, v1::LaunchCommandResponse>(
-      context_, call, kUpload, first, launch_command, response);
+      context_, call, kCommandUploadMethod, first, launch_command, response);
 }
 
 grpc::ServerUnaryReactor* CommandService::GetCommands(grpc::CallbackServerContext* call,

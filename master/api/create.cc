@@ -22,7 +22,7 @@
 namespace det::api {
 namespace {
 
-constexpr const char* kUpload = "/det.v1.ExperimentService/UploadExperiment";
+constexpr const char* kUploadMethod = "/det.v1.ExperimentService/UploadExperiment";
 
 /// A fork that brings no files runs with its parent's.
 Result<ContextArchive> context_of_parent(const Context& context, ExperimentId parent) {
@@ -241,7 +241,7 @@ grpc::ServerReadReactor<v1::UploadExperimentRequest>* ExperimentService::UploadE
     return part.has_create() ? part.mutable_create() : nullptr;
   };
   return new Upload<v1::UploadExperimentRequest, v1::CreateExperimentRequest, v1::CreateExperimentResponse>(
-      context_, call, kUpload, first, create_experiment, response);
+      context_, call, kUploadMethod, first, create_experiment, response);
 }
 
 }  // namespace det::api

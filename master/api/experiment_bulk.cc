@@ -9,7 +9,7 @@
 namespace det::api {
 namespace {
 
-constexpr int kMostAtOnce = 10'000;
+constexpr int kMaxExperimentsPerCall = 10'000;
 
 db::ExperimentFilter filter_of(const Caller& caller, const v1::ExperimentsActionRequest& request) {
   const v1::BulkExperimentFilters& wanted = request.filters();
@@ -25,7 +25,7 @@ db::ExperimentFilter filter_of(const Caller& caller, const v1::ExperimentsAction
   filter.not_ids.assign(wanted.excluded_experiment_ids().begin(), wanted.excluded_experiment_ids().end());
   filter.ids.assign(request.experiment_ids().begin(), request.experiment_ids().end());
   filter.visible = caller.grants.visible();
-  filter.window.limit = kMostAtOnce;
+  filter.window.limit = kMaxExperimentsPerCall;
   return filter;
 }
 
@@ -37,8 +37,8 @@ grpc::ServerUnaryReactor* ExperimentService::bulk(grpc::CallbackServerContext* c
   auto body = [this, request, response, deed = std::move(deed)](const Caller& caller) -> Status {
     if (request->experiment_ids_size() == 0 && !request->has_filters())
       return fail(Code::kInvalidArgument, "experiment_ids: name at least one, or give filters");
-    if (request->experiment_ids_size() > kMostAtOnce)
-      return fail(Code::kInvalidArgument, "experiment_ids: at most " + std::to_string(kMostAtOnce));
+    if (request->experiment_ids_size() > kMaxExperimentsPerCall)
+      return fail(Code::kInvalidArgument, "experiment_ids: at most " + std::to_string(kMaxExperimentsPerCall));
     TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter_of(caller, *request)));
     std::set<std::int64_t> known;
     for (const db::ExperimentRow& row : page.rows) {

@@ -17,8 +17,8 @@
 namespace det::api {
 namespace {
 
-constexpr std::size_t kLongestName = 256, kLongestText = 4096, kLongestNotes = 256 * 1024, kLongestLabel = 128;
-constexpr std::size_t kMostLabels = 100;
+constexpr std::size_t kMaxExperimentName = 256, kLongestText = 4096, kMaxExperimentNotes = 256 * 1024, kLongestLabel = 128;
+constexpr std::size_t kMaxExperimentLabels = 100;
 
 Status check_text(const std::string& field, const std::string& text, std::size_t longest, bool lines) {
   const bool controls = !lines && has_control_characters(text);
@@ -41,8 +41,8 @@ Result<std::vector<std::string>> labels_of(const google::protobuf::ListValue& li
     if (std::find(labels.begin(), labels.end(), value.string_value()) == labels.end())
       labels.push_back(value.string_value());
   }
-  if (labels.size() > kMostLabels)
-    return fail(Code::kInvalidArgument, "labels: at most " + std::to_string(kMostLabels));
+  if (labels.size() > kMaxExperimentLabels)
+    return fail(Code::kInvalidArgument, "labels: at most " + std::to_string(kMaxExperimentLabels));
   return labels;
 }
 
@@ -51,7 +51,7 @@ Result<db::ExperimentPatch> patch_of(const v1::PatchExperiment& patch) {
   if (patch.has_name()) {
     out.name = patch.name().value();
     if (trim(*out.name).empty()) return fail(Code::kInvalidArgument, "name: must not be empty");
-    TRY(check_text("name", *out.name, kLongestName, false));
+    TRY(check_text("name", *out.name, kMaxExperimentName, false));
   }
   if (patch.has_description()) {
     out.description = patch.description().value();
@@ -59,7 +59,7 @@ Result<db::ExperimentPatch> patch_of(const v1::PatchExperiment& patch) {
   }
   if (patch.has_notes()) {
     out.notes = patch.notes().value();
-    TRY(check_text("notes", *out.notes, kLongestNotes, true));
+    TRY(check_text("notes", *out.notes, kMaxExperimentNotes, true));
   }
   if (patch.has_labels()) {
     TRY_ASSIGN(out.labels, labels_of(patch.labels()));

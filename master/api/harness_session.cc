@@ -405,9 +405,9 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 namespace {
 
 /// Ends a stream that was not let in.
-class Refused : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage> {
+class RefusedSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage> {
  public:
-  explicit Refused(const Error& error) { Finish(to_grpc(error)); }
+  explicit RefusedSession(const Error& error) { Finish(to_grpc(error)); }
   void OnDone() override { delete this; }
 };
 
@@ -416,7 +416,7 @@ class Refused : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMes
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
     grpc::CallbackServerContext* call) {
   auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), *context_.sessions);
-  if (!caller) return new Refused(caller.error());
+  if (!caller) return new RefusedSession(caller.error());
   auto session = std::make_shared<HarnessSession>(*this, std::move(caller->credentials));
   session->start();
   return session.get();

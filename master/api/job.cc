@@ -55,7 +55,7 @@ struct Queued {
 
 v1::Job to_job(const Queued& one) {
   v1::Job job;
-  to_proto(one.submitted, job.mutable_submission_time());
+  api::to_proto(one.submitted, job.mutable_submission_time());
   job.set_user_id(static_cast<int>(one.owner.value));
   job.set_job_id(one.job_id);
   if (one.command) {
@@ -120,11 +120,11 @@ std::vector<v1::Job> in_order(std::vector<Queued> all) {
 }
 
 /// What has a place in a queue, by its job id. `entity`: what rights are asked of.
-struct Named {
+struct NamedJob {
   ExperimentId id;
   std::string entity;
 };
-using Jobs = std::map<std::string, Named>;
+using Jobs = std::map<std::string, NamedJob>;
 
 Result<Jobs> named_jobs(const Context& context) {
   // On the thread of the core nothing but copies.
@@ -132,15 +132,15 @@ Result<Jobs> named_jobs(const Context& context) {
   const bool seen = context.loop.inspect([found](const core::Core& core) {
     found->reserve(core.experiments().size() + core.commands().size());
     for (const auto& [id, experiment] : core.experiments())
-      found->emplace_back(experiment.job_id, Named{id, std::to_string(id.value)});
+      found->emplace_back(experiment.job_id, NamedJob{id, std::to_string(id.value)});
     for (const auto& [id, command] : core.commands())
-      found->emplace_back(command.job_id, Named{core::as_job(id), command.task.value});
+      found->emplace_back(command.job_id, NamedJob{core::as_job(id), command.task.value});
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   return Jobs(std::make_move_iterator(found->begin()), std::make_move_iterator(found->end()));
 }
 
-Status authorize_job(const Context& context, const Caller& caller, Action action, const Named& job) {
+Status authorize_job(const Context& context, const Caller& caller, Action action, const NamedJob& job) {
   const Target target = core::is_command(job.id) ? Target::kTask : Target::kExperiment;
   return authorize(caller, action, target, {job.entity}, context.pool);
 }

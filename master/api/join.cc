@@ -11,12 +11,12 @@
 namespace det::api {
 namespace {
 
-constexpr Duration kUsual = std::chrono::hours(1), kLongest = std::chrono::hours(24 * 30);
+constexpr Duration kDefaultJoinLifespan = std::chrono::hours(1), kMaxJoinLifespan = std::chrono::hours(24 * 30);
 constexpr int kMostUses = 1000;
-constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kMaxAgentName = 128;
 
 bool is_name(const std::string& text) {
-  return !text.empty() && text.size() <= kLongestName && !has_control_characters(text) && !find_bad_utf8(text);
+  return !text.empty() && text.size() <= kMaxAgentName && !has_control_characters(text) && !find_bad_utf8(text);
 }
 
 void to_proto(const db::JoinToken& token, v1::JoinTokenInfo* out) {
@@ -59,10 +59,10 @@ Status JoinService::post(const v1::PostJoinTokenRequest& request, const Caller& 
   }
   if (request.uses() < 0 || request.uses() > kMostUses)
     return fail(Code::kInvalidArgument, "uses: must be from 1 to 1000, got " + std::to_string(request.uses()));
-  Duration lifetime = kUsual;
+  Duration lifetime = kDefaultJoinLifespan;
   if (!request.lifespan().empty()) {
     const auto read = parse_duration(request.lifespan());
-    if (!read || *read <= Duration(0) || *read > kLongest)
+    if (!read || *read <= Duration(0) || *read > kMaxJoinLifespan)
       return fail(Code::kInvalidArgument, "lifespan: must be a time such as 1h, up to 30 days (720h)");
     lifetime = *read;
   }

@@ -14,7 +14,7 @@
 namespace det::api {
 namespace {
 
-constexpr std::int64_t kPage = 1000;
+constexpr std::int64_t kTrialLogPage = 1000;
 constexpr std::int64_t kLongestTail = 10'000;
 
 class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
@@ -101,7 +101,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
       ended = task->ended;
     }
     db::LogFilter filter = filter_;
-    filter.limit = left_ > 0 ? std::min(left_, kPage) : kPage;
+    filter.limit = left_ > 0 ? std::min(left_, kTrialLogPage) : kTrialLogPage;
     // A tail is one page, as long as the database gives.
     if (filter.descending) filter.limit = left_ > 0 ? std::min(left_, kLongestTail) : kLongestTail;
     auto rows = db::read_logs(context_.pool, filter);
@@ -190,7 +190,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
   void write_row() {
     entry_.Clear();
-    to_proto(rows_[next_row_], trial_, &entry_);
+    api::to_proto(rows_[next_row_], trial_, &entry_);
     StartWrite(&entry_);
   }
 

@@ -9,7 +9,7 @@
 namespace det::api {
 namespace {
 
-constexpr std::size_t kPage = 500;
+constexpr std::size_t kMasterLogPage = 500;
 constexpr const char* kMasterLogs = "/det.v1.MasterService/MasterLogs";
 
 v1::LogLevel to_proto(LogLevel level) {
@@ -107,7 +107,7 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
 
   void read() {
     if (ended_) return finish(*ended_);
-    lines_ = log::history(after_, std::min(kPage, left_));
+    lines_ = log::history(after_, std::min(kMasterLogPage, left_));
     next_ = 0;
     if (!lines_.empty()) return write();
     if (!request_->follow() || left_ == 0) return finish(grpc::Status::OK);

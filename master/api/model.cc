@@ -12,12 +12,12 @@
 namespace det::api {
 namespace {
 
-constexpr std::size_t kLongestName = 128, kLongestLine = 4096, kLongestNotes = 1 << 20;
-constexpr std::size_t kMostLabels = 100;
+constexpr std::size_t kMaxModelName = 128, kMaxModelLine = 4096, kMaxModelNotes = 1 << 20;
+constexpr std::size_t kMaxModelLabels = 100;
 
-Status check_name(const std::string& name) {
+Status check_model_name(const std::string& name) {
   const bool number = name.find_first_not_of("0123456789") == std::string::npos;
-  if (!trim(name).empty() && name.size() <= kLongestName && !number && !has_control_characters(name) &&
+  if (!trim(name).empty() && name.size() <= kMaxModelName && !number && !has_control_characters(name) &&
       !find_bad_utf8(name) && name.find('/') == std::string::npos)
     return {};
   return fail(Code::kInvalidArgument,
@@ -33,11 +33,11 @@ template <typename Strings>
 Result<std::vector<std::string>> check_labels(const Strings& given) {
   std::vector<std::string> labels;
   for (const std::string& label : given) {
-    if (trim(label).empty() || label.size() > kLongestName || has_control_characters(label) || find_bad_utf8(label))
+    if (trim(label).empty() || label.size() > kMaxModelName || has_control_characters(label) || find_bad_utf8(label))
       return fail(Code::kInvalidArgument, "labels: each has 1 to 128 bytes and no control characters");
     if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
   }
-  if (labels.size() > kMostLabels) return fail(Code::kInvalidArgument, "labels: at most 100");
+  if (labels.size() > kMaxModelLabels) return fail(Code::kInvalidArgument, "labels: at most 100");
   return labels;
 }
 
@@ -96,8 +96,8 @@ void fill(const db::ModelRow& row, v1::Model* out) {
   out->set_username(row.username);
   out->set_archived(row.archived);
   out->set_num_versions(static_cast<int>(row.num_versions));
-  to_proto(row.created, out->mutable_creation_time());
-  to_proto(row.changed, out->mutable_last_updated_time());
+  api::to_proto(row.created, out->mutable_creation_time());
+  api::to_proto(row.changed, out->mutable_last_updated_time());
 }
 
 void fill(const db::ModelVersionRow& row, v1::ModelVersion* out) {
@@ -110,8 +110,8 @@ void fill(const db::ModelVersionRow& row, v1::ModelVersion* out) {
   for (const std::string& label : row.labels) out->add_labels(label);
   out->set_user_id(static_cast<int>(row.owner.value));
   out->set_username(row.username);
-  to_proto(row.created, out->mutable_creation_time());
-  to_proto(row.changed, out->mutable_last_updated_time());
+  api::to_proto(row.created, out->mutable_creation_time());
+  api::to_proto(row.changed, out->mutable_last_updated_time());
 }
 
 }  // namespace
@@ -191,9 +191,9 @@ Status ModelService::list(const Caller& caller, const v1::GetModelsRequest& requ
 
 Status ModelService::post(const Caller& caller, const v1::PostModelRequest& request,
                           v1::PostModelResponse* response) const {
-  TRY(check_name(request.name()));
-  TRY(check_text("description", request.description(), kLongestLine));
-  TRY(check_text("notes", request.notes(), kLongestNotes));
+  TRY(check_model_name(request.name()));
+  TRY(check_text("description", request.description(), kMaxModelLine));
+  TRY(check_text("notes", request.notes(), kMaxModelNotes));
   db::ModelRow row{.name = request.name(), .description = request.description(), .notes = request.notes()};
   TRY_ASSIGN(row.labels, check_labels(request.labels()));
   TRY_ASSIGN(row.metadata, metadata_text(request.metadata()));
@@ -211,12 +211,12 @@ Status ModelService::patch(const Caller& caller, const v1::PatchModelRequest& re
   const v1::PatchModel& wish = request.model();
   db::ModelPatch patch;
   if (wish.has_name()) {
-    TRY(check_name(wish.name().value()));
+    TRY(check_model_name(wish.name().value()));
     patch.name = wish.name().value();
   }
   TRY_ASSIGN(patch.description,
-             text_of("description", wish.has_description(), wish.description().value(), kLongestLine));
-  TRY_ASSIGN(patch.notes, text_of("notes", wish.has_notes(), wish.notes().value(), kLongestNotes));
+             text_of("description", wish.has_description(), wish.description().value(), kMaxModelLine));
+  TRY_ASSIGN(patch.notes, text_of("notes", wish.has_notes(), wish.notes().value(), kMaxModelNotes));
   if (wish.has_labels()) {
     TRY_ASSIGN(patch.labels, check_labels(wish.labels()));
   }
@@ -331,9 +331,9 @@ grpc::ServerUnaryReactor* ModelService::PostModelVersion(grpc::CallbackServerCon
                                                          const v1::PostModelVersionRequest* request,
                                                          v1::PostModelVersionResponse* response) {
   auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY(check_text("name", request->name(), kLongestName));
-    TRY(check_text("comment", request->comment(), kLongestLine));
-    TRY(check_text("notes", request->notes(), kLongestNotes));
+    TRY(check_text("name", request->name(), kMaxModelName));
+    TRY(check_text("comment", request->comment(), kMaxModelLine));
+    TRY(check_text("notes", request->notes(), kMaxModelNotes));
     db::ModelVersionRow row{.checkpoint = CheckpointId(request->checkpoint_uuid()),
                             .name = request->name(),
                             .comment = request->comment(),
@@ -353,9 +353,9 @@ grpc::ServerUnaryReactor* ModelService::PatchModelVersion(grpc::CallbackServerCo
   auto body = [this, request, response](const Caller& caller) -> Status {
     const v1::PatchModelVersion& wish = request->model_version();
     db::ModelVersionPatch patch;
-    TRY_ASSIGN(patch.name, text_of("name", wish.has_name(), wish.name().value(), kLongestName));
-    TRY_ASSIGN(patch.comment, text_of("comment", wish.has_comment(), wish.comment().value(), kLongestLine));
-    TRY_ASSIGN(patch.notes, text_of("notes", wish.has_notes(), wish.notes().value(), kLongestNotes));
+    TRY_ASSIGN(patch.name, text_of("name", wish.has_name(), wish.name().value(), kMaxModelName));
+    TRY_ASSIGN(patch.comment, text_of("comment", wish.has_comment(), wish.comment().value(), kMaxModelLine));
+    TRY_ASSIGN(patch.notes, text_of("notes", wish.has_notes(), wish.notes().value(), kMaxModelNotes));
     if (wish.has_labels()) {
       TRY_ASSIGN(patch.labels, check_labels(wish.labels()));
     }

@@ -15,7 +15,7 @@ namespace det::api {
 namespace {
 
 constexpr std::string_view kSalt = "GubPEmmotfiK9TMD6Zdw";
-constexpr std::size_t kLongest = 1024;
+constexpr std::size_t kMaxPassword = 1024;
 constexpr int kFreeGuesses = 5;
 constexpr int kPerMinute = 60;
 constexpr Duration kLongestWait = std::chrono::minutes(15);
@@ -29,7 +29,7 @@ std::string pair_key(const std::string& user, const std::string& address) {
 
 Result<std::string> password_form(std::string_view password, bool is_hashed) {
   if (password.empty()) return fail(Code::kInvalidArgument, "the password is empty");
-  if (password.size() > kLongest)
+  if (password.size() > kMaxPassword)
     return fail(Code::kInvalidArgument, "the password is longer than 1024 bytes");
   if (is_hashed) {
     const std::string form = to_lower(password);

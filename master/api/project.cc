@@ -37,7 +37,7 @@ constexpr Column kColumns[] = {{"id", "ID", v1::COLUMN_TYPE_NUMBER},
                                {"user", "User", v1::COLUMN_TYPE_TEXT},
                                {"archived", "Archived", v1::COLUMN_TYPE_TEXT}};
 
-Status check_description(const std::string& text) {
+Status check_project_description(const std::string& text) {
   if (text.size() <= kLongestDescription && !find_bad_utf8(text)) return {};
   return fail(Code::kInvalidArgument, "a description has at most 4096 bytes of UTF-8");
 }
@@ -75,7 +75,7 @@ Result<std::string> notes_text(const Notes& notes) {
   return dump_json(list);
 }
 
-Status check_changeable(std::int64_t id) {
+Status check_project_changeable(std::int64_t id) {
   if (id != db::kDefaultProject) return {};
   return fail(Code::kFailedPrecondition, "project 1 is the default one and stays as it is");
 }
@@ -131,7 +131,7 @@ grpc::ServerUnaryReactor* ProjectService::GetProject(grpc::CallbackServerContext
 Status ProjectService::post(const v1::PostProjectRequest& request, const Caller& caller,
                             v1::Project* response) const {
   TRY(check_title(request.name(), "project"));
-  TRY(check_description(request.description()));
+  TRY(check_project_description(request.description()));
   TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.workspace_id()));
   if (workspace.archived)
     return fail(Code::kFailedPrecondition,
@@ -154,7 +154,7 @@ grpc::ServerUnaryReactor* ProjectService::PostProject(grpc::CallbackServerContex
 }
 
 Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project* response) const {
-  TRY(check_changeable(request.id()));
+  TRY(check_project_changeable(request.id()));
   std::optional<std::string> name, description, key;
   if (request.project().has_name()) {
     name = request.project().name().value();
@@ -162,7 +162,7 @@ Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project
   }
   if (request.project().has_description()) {
     description = request.project().description().value();
-    TRY(check_description(*description));
+    TRY(check_project_description(*description));
   }
   if (request.project().has_key()) {
     key = request.project().key().value();
@@ -183,7 +183,7 @@ grpc::ServerUnaryReactor* ProjectService::PatchProject(grpc::CallbackServerConte
 }
 
 Status ProjectService::archive(const v1::ProjectActionRequest& request, bool archived) const {
-  TRY(check_changeable(request.id()));
+  TRY(check_project_changeable(request.id()));
   return db::archive_project(context_.pool, request.id(), archived);
 }
 
@@ -206,7 +206,7 @@ grpc::ServerUnaryReactor* ProjectService::DeleteProject(grpc::CallbackServerCont
                                                         v1::DeleteProjectResponse* response) {
   return unary(context_, call, request, "/det.v1.ProjectService/DeleteProject",
                [this, request, response](const Caller&) -> Status {
-                 TRY(check_changeable(request->id()));
+                 TRY(check_project_changeable(request->id()));
                  TRY(db::delete_project(context_.pool, request->id()));
                  response->set_completed(true);
                  return {};
@@ -279,7 +279,7 @@ grpc::ServerUnaryReactor* ProjectService::MoveProject(grpc::CallbackServerContex
                                                       v1::ProjectActionResponse*) {
   return unary(context_, call, request, "/det.v1.ProjectService/MoveProject",
                [this, request](const Caller&) -> Status {
-                 TRY(check_changeable(request->project_id()));
+                 TRY(check_project_changeable(request->project_id()));
                  TRY_ASSIGN(const auto workspace,
                             db::get_workspace(context_.pool, request->destination_workspace_id()));
                  if (workspace.archived)

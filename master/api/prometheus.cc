@@ -19,7 +19,7 @@ struct PoolState {
 };
 
 /// What the core knows, copied.
-struct Seen {
+struct CoreFigures {
   std::map<std::string, PoolState> pools;
   struct Allocation {
     std::string id, task, owner, state, pool;
@@ -34,8 +34,8 @@ struct Seen {
   std::vector<Agent> agents;
 };
 
-Seen::Allocation describe(const core::Core& core, const core::Allocation& allocation) {
-  Seen::Allocation out{.id = allocation.id.value,
+CoreFigures::Allocation describe(const core::Core& core, const core::Allocation& allocation) {
+  CoreFigures::Allocation out{.id = allocation.id.value,
                        .task = allocation.id.value.substr(0, allocation.id.value.rfind('.')),
                        .owner = core::is_command(allocation.trial) ? "command"
                                                                    : "trial " + std::to_string(allocation.trial.value),
@@ -54,7 +54,7 @@ Seen::Allocation describe(const core::Core& core, const core::Allocation& alloca
   return out;
 }
 
-void look(const core::Core& core, Seen& seen) {
+void look(const core::Core& core, CoreFigures& seen) {
   for (const auto& [id, agent] : core.agents()) {
     if (agent.session == 0) continue;
     PoolState& pool = seen.pools[agent.pool];
@@ -75,8 +75,8 @@ void look(const core::Core& core, Seen& seen) {
   }
 }
 
-Result<std::shared_ptr<Seen>> see(const Context& context) {
-  auto seen = std::make_shared<Seen>();
+Result<std::shared_ptr<CoreFigures>> see(const Context& context) {
+  auto seen = std::make_shared<CoreFigures>();
   if (!context.loop.inspect([seen](const core::Core& core) { look(core, *seen); }))
     return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   return seen;
@@ -99,7 +99,7 @@ Status add_counts(const Context& context, PromText& text) {
   return {};
 }
 
-void add_pools(const Seen& seen, PromText& text) {
+void add_pools(const CoreFigures& seen, PromText& text) {
   const auto each = [&](const char* name, const char* help, int PoolState::*value) {
     text.metric(name, "gauge", help);
     for (const auto& [pool, state] : seen.pools) text.sample({{"pool", pool}}, state.*value);
@@ -112,7 +112,7 @@ void add_pools(const Seen& seen, PromText& text) {
 }
 
 /// Named and labeled as upstream's, for its dashboards.
-void add_relations(const Seen& seen, PromText& text) {
+void add_relations(const CoreFigures& seen, PromText& text) {
   text.metric("det_allocation_id_task_id_task_actor", "gauge", "Which task an allocation is of.");
   for (const auto& one : seen.allocations)
     text.sample({{"allocation_id", one.id}, {"task_id", one.task}, {"task_actor", one.owner}}, 1);
@@ -186,7 +186,7 @@ std::string master_text(const Context& context) {
 Result<std::string> targets(const Context& context) {
   TRY_ASSIGN(const auto seen, see(context));
   Json list = Json::array();
-  for (const Seen::Agent& agent : seen->agents) {
+  for (const CoreFigures::Agent& agent : seen->agents) {
     const std::string host = agent.address.find(':') == std::string::npos ? agent.address : "[" + agent.address + "]";
     list.push_back({{"targets", {host + ":" + kCadvisorPort, host + ":" + kDcgmPort}},
                     {"labels", {{"det_agent_id", agent.id}, {"det_resource_pool", agent.pool}}}});

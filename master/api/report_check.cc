@@ -11,10 +11,10 @@ namespace det::api {
 namespace {
 
 constexpr std::size_t kMostNames = 1000;
-constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kMaxMetricName = 256;
 
-Status check_name(std::string_view name) {
-  if (name.empty() || name.size() > kLongestName) {
+Status check_metric_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxMetricName) {
     return fail(Code::kInvalidArgument, "a metric's name must have 1 to 256 characters");
   }
   for (const unsigned char c : name) {
@@ -40,7 +40,7 @@ Status check_metrics(const v1::MetricsReport& report) {
     return fail(Code::kInvalidArgument, "steps_completed must not be negative");
   TRY_ASSIGN(const auto names, db::check_json_object(report.metrics(), 1 << 20, 8));
   if (names.size() > kMostNames) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
-  for (const std::string& name : names) TRY(check_name(name));
+  for (const std::string& name : names) TRY(check_metric_name(name));
   return {};
 }
 

@@ -44,7 +44,7 @@ namespace det::api {
 namespace {
 
 constexpr int kHandshakeMs = 5'000;
-constexpr int kMessageBytes = 4 << 20;
+constexpr int kMaxRequestBytes = 4 << 20;
 constexpr int kMetadataBytes = 8 << 10;
 constexpr int kStreamsPerConnection = 100;
 constexpr int kKeepaliveMs = 20'000;
@@ -52,7 +52,7 @@ constexpr int kPingAnswerMs = 10'000;
 constexpr std::size_t kMemoryBytes = 1ULL << 30;
 
 void set_limits(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(kMessageBytes);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);

@@ -9,7 +9,7 @@
 namespace det::api {
 namespace {
 
-constexpr std::size_t kMessageBytes = 1024;
+constexpr std::size_t kMaxStatusMessageBytes = 1024;
 constexpr std::size_t kDetailBytes = 4 * 1024;
 
 std::string short_message(const Error& error) {
@@ -20,7 +20,7 @@ std::string short_message(const Error& error) {
                                                " problems, the first: " + to_string(error.problems[0]);
   }
   message = make_utf8(message);
-  if (message.size() > kMessageBytes) message = make_utf8(message.substr(0, kMessageBytes)) + "…";
+  if (message.size() > kMaxStatusMessageBytes) message = make_utf8(message.substr(0, kMaxStatusMessageBytes)) + "…";
   return message;
 }
 

@@ -3,7 +3,7 @@
 namespace det::api {
 namespace {
 
-constexpr Duration kLook = std::chrono::seconds(5);
+constexpr Duration kStreamScanInterval = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void Streams::tick(loop::Workers& workers, Sessions& sessions) {
   const MonoTime now = mono_now();
   if (!opened && newest == seen_ && now < next_look_) return;
   seen_ = newest;
-  next_look_ = now + kLook;
+  next_look_ = now + kStreamScanInterval;
   for (const auto& [id, stream] : streams_) {
     workers.try_post([stream = stream, &sessions] {
       const auto allowed = authorize(stream->method, stream->credentials, sessions, stream->request.get());

@@ -15,8 +15,8 @@
 namespace det::api {
 namespace {
 
-constexpr int kMostLines = 1000;
-constexpr std::size_t kLongestLine = 64 << 10;
+constexpr int kMaxTaskLogLines = 1000;
+constexpr std::size_t kMaxTaskLogLine = 64 << 10;
 
 v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state) {
   if (!state) return v1::TaskAllocation::STATE_UNSPECIFIED;
@@ -51,7 +51,7 @@ v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation&
     out.set_priority(experiment.queue.priority);
   }
   out.set_allocation_id(allocation.id.value);
-  to_proto(allocation.started, out.mutable_registered_time());
+  api::to_proto(allocation.started, out.mutable_registered_time());
   out.set_resource_pool(allocation.pool);
   out.set_slots_needed(allocation.slot_count());
   out.set_scheduler_type("priority");
@@ -166,8 +166,8 @@ grpc::ServerUnaryReactor* TaskService::GetTaskContextDirectory(grpc::CallbackSer
 }
 
 Status TaskService::append(const Caller& caller, const v1::PostTaskLogsRequest& request) const {
-  if (request.logs_size() > kMostLines)
-    return fail(Code::kInvalidArgument, "logs: at most " + std::to_string(kMostLines) + " lines in one call");
+  if (request.logs_size() > kMaxTaskLogLines)
+    return fail(Code::kInvalidArgument, "logs: at most " + std::to_string(kMaxTaskLogLines) + " lines in one call");
   TRY(find_reporter(context_, caller, {}));
   std::map<std::string, std::vector<db::SentLine>> by_task;
   std::map<std::string, Reporter> reporters;
@@ -192,7 +192,7 @@ Status TaskService::append(const Caller& caller, const v1::PostTaskLogsRequest& 
          .level = log_level_name(line.level()),
          .stdtype = line.stdtype() == "stderr" ? "stderr" : "stdout",
          .source = "task",
-         .text = std::string(trim(line.log().substr(0, kLongestLine)))});
+         .text = std::string(trim(line.log().substr(0, kMaxTaskLogLine)))});
   }
   for (const auto& [task, lines] : by_task) {
     TRY(db::append_lines(context_.pool, TaskId(task), lines));

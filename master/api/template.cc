@@ -18,7 +18,7 @@ void to_proto(const db::TemplateRow& row, v1::Template* out) {
   yaml_to_struct(text, out->mutable_config());
 }
 
-Status check_name(const std::string& name) {
+Status check_template_name(const std::string& name) {
   if (!name.empty() && name.size() <= 128 && !has_control_characters(name) && !find_bad_utf8(name) &&
       name.find('/') == std::string::npos)
     return {};
@@ -45,7 +45,7 @@ Result<std::int64_t> TemplateService::workspace_of(const v1::SetTemplateRequest&
 Status TemplateService::set(const v1::SetTemplateRequest& request, const Caller& caller, bool replace,
                             v1::SetTemplateResponse* response) {
   const std::string& name = request.template_name();
-  TRY(check_name(name));
+  TRY(check_template_name(name));
   TRY_ASSIGN(const std::int64_t workspace, workspace_of(request, caller));
   const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
   const std::string file = request.file_name().empty() ? "template \"" + name + "\""
@@ -79,7 +79,7 @@ grpc::ServerUnaryReactor* TemplateService::GetTemplate(grpc::CallbackServerConte
                                                        v1::GetTemplateResponse* response) {
   return unary(context_, call, request, "/det.v1.TemplateService/GetTemplate",
                [this, request, response](const Caller&) -> Status {
-                 TRY(check_name(request->template_name()));
+                 TRY(check_template_name(request->template_name()));
                  TRY_ASSIGN(const auto row, db::get_template(context_.pool, request->template_name()));
                  to_proto(row, response->mutable_template_());
                  return {};
@@ -121,7 +121,7 @@ grpc::ServerUnaryReactor* TemplateService::PatchTemplateName(grpc::CallbackServe
                                                              const v1::PatchTemplateNameRequest* request,
                                                              v1::PatchTemplateNameResponse* response) {
   auto body = [this, request, response](const Caller&) -> Status {
-    TRY(check_name(request->new_name()));
+    TRY(check_template_name(request->new_name()));
     TRY(db::rename_template(context_.pool, request->old_name(), request->new_name()));
     TRY_ASSIGN(const auto row, db::get_template(context_.pool, request->new_name()));
     to_proto(row, response->mutable_template_());
@@ -135,7 +135,7 @@ grpc::ServerUnaryReactor* TemplateService::DeleteTemplate(grpc::CallbackServerCo
                                                           v1::DeleteTemplateResponse*) {
   return unary(context_, call, request, "/det.v1.TemplateService/DeleteTemplate",
                [this, request](const Caller&) -> Status {
-                 TRY(check_name(request->template_name()));
+                 TRY(check_template_name(request->template_name()));
                  return db::delete_template(context_.pool, request->template_name());
                });
 }

@@ -9,20 +9,20 @@
 namespace det::api {
 namespace {
 
-constexpr Duration kUsual = std::chrono::hours(24 * 30);
-constexpr Duration kLongest = std::chrono::hours(24 * 3650);
+constexpr Duration kDefaultTokenLifespan = std::chrono::hours(24 * 30);
+constexpr Duration kMaxTokenLifespan = std::chrono::hours(24 * 3650);
 
-Status check_description(const std::string& text) {
+Status check_token_description(const std::string& text) {
   if (text.size() <= 256 && !has_control_characters(text) && !find_bad_utf8(text)) return {};
   return fail(Code::kInvalidArgument,
               "a token's description has at most 256 bytes and no control characters");
 }
 
 Result<Duration> read_lifespan(const std::string& text) {
-  if (text.empty()) return kUsual;
-  if (text == "-1") return kLongest;
+  if (text.empty()) return kDefaultTokenLifespan;
+  if (text == "-1") return kMaxTokenLifespan;
   auto read = parse_duration(text);
-  if (!read || *read <= Duration(0) || *read > kLongest)
+  if (!read || *read <= Duration(0) || *read > kMaxTokenLifespan)
     return fail(Code::kInvalidArgument, "lifespan must be a time such as 720h, up to ten years, got \"" +
                                             make_utf8(text.substr(0, 64)) + "\"");
   return *read;
@@ -47,7 +47,7 @@ Status TokenService::post(const v1::PostAccessTokenRequest& request, const Calle
                           v1::PostAccessTokenResponse* response) const {
   const UserId owner = request.user_id() == 0 ? caller.user.id : UserId(request.user_id());
   TRY(authorize(caller, Action::kEdit, Target::kUser, {std::to_string(owner.value)}, context_.pool));
-  TRY(check_description(request.description()));
+  TRY(check_token_description(request.description()));
   db::TokenRow row{.user = owner, .description = request.description()};
   if (!request.role().empty()) {
     row.most = role_by_name(request.role());
@@ -108,7 +108,7 @@ grpc::ServerUnaryReactor* TokenService::PatchAccessToken(grpc::CallbackServerCon
     std::optional<std::string> description;
     if (request->has_description()) {
       description = request->description().value();
-      TRY(check_description(*description));
+      TRY(check_token_description(*description));
     }
     TRY(db::change_token(context_.pool, request->token_id(), description, request->set_revoked()));
     TRY_ASSIGN(const auto page,

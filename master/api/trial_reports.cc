@@ -32,12 +32,12 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
 
 /// The text of metrics that are finite numbers under plain names, as nearly all are; nothing for others.
 std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
-  constexpr std::size_t kMost = 100, kLongestName = 256;
+  constexpr std::size_t kMost = 100, kMaxReportName = 256;
   if (metrics.fields_size() == 0 || metrics.fields().size() > kMost) return std::nullopt;
   std::string text = "{";
   for (const auto& [name, value] : metrics.fields()) {
     const auto odd = [](unsigned char c) { return c < 0x20 || c > 0x7e || c == '"' || c == '\\'; };
-    if (name.empty() || name.size() > kLongestName || std::any_of(name.begin(), name.end(), odd)) return std::nullopt;
+    if (name.empty() || name.size() > kMaxReportName || std::any_of(name.begin(), name.end(), odd)) return std::nullopt;
     if (value.kind_case() != google::protobuf::Value::kNumberValue || !std::isfinite(value.number_value()))
       return std::nullopt;
     char digits[32];

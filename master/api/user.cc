@@ -7,7 +7,7 @@
 namespace det::api {
 namespace {
 
-Status check_name(const std::string& name) {
+Status check_user_name(const std::string& name) {
   const bool plain = !name.empty() && name.size() <= 64 && !has_control_characters(name) &&
                      !find_bad_utf8(name) && name.find_first_of(" /\\\"'<>&") == std::string::npos;
   if (plain) return {};
@@ -67,7 +67,7 @@ grpc::ServerUnaryReactor* UserService::GetUserByUsername(grpc::CallbackServerCon
 
 Status UserService::post(const v1::PostUserRequest& request, v1::PostUserResponse* response) const {
   const v1::User& wanted = request.user();
-  TRY(check_name(wanted.username()));
+  TRY(check_user_name(wanted.username()));
   TRY(check_display_name(wanted.display_name()));
   if (wanted.remote())
     return fail(Code::kUnimplemented, "there is no single sign-on: users have passwords here");
@@ -99,7 +99,7 @@ Status UserService::patch(const v1::PatchUserRequest& request, const Caller& cal
   TRY_ASSIGN(const db::User before, db::get_user(context_.pool, id));
   db::UserChange change;
   if (wanted.has_username()) {
-    TRY(check_name(wanted.username().value()));
+    TRY(check_user_name(wanted.username().value()));
     change.name = wanted.username().value();
   }
   if (wanted.has_display_name()) {

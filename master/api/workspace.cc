@@ -7,7 +7,7 @@
 namespace det::api {
 namespace {
 
-Status check_changeable(std::int64_t id) {
+Status check_workspace_changeable(std::int64_t id) {
   if (id != db::kDefaultWorkspace) return {};
   return fail(Code::kFailedPrecondition, "workspace 1 is the default one and stays as it is");
 }
@@ -84,7 +84,7 @@ grpc::ServerUnaryReactor* WorkspaceService::PatchWorkspace(grpc::CallbackServerC
                                                            const v1::PatchWorkspaceRequest* request,
                                                            v1::PatchWorkspaceResponse* response) {
   auto body = [this, request, response](const Caller&) -> Status {
-    TRY(check_changeable(request->id()));
+    TRY(check_workspace_changeable(request->id()));
     if (request->workspace().has_name()) {
       const std::string& name = request->workspace().name().value();
       TRY(check_title(name, "workspace"));
@@ -98,7 +98,7 @@ grpc::ServerUnaryReactor* WorkspaceService::PatchWorkspace(grpc::CallbackServerC
 }
 
 Status WorkspaceService::archive(const v1::WorkspaceActionRequest& request, bool archived) const {
-  TRY(check_changeable(request.id()));
+  TRY(check_workspace_changeable(request.id()));
   return db::archive_workspace(context_.pool, request.id(), archived);
 }
 
@@ -138,7 +138,7 @@ grpc::ServerUnaryReactor* WorkspaceService::DeleteWorkspace(grpc::CallbackServer
                                                             v1::DeleteWorkspaceResponse* response) {
   return unary(context_, call, request, "/det.v1.WorkspaceService/DeleteWorkspace",
                [this, request, response](const Caller&) -> Status {
-                 TRY(check_changeable(request->id()));
+                 TRY(check_workspace_changeable(request->id()));
                  TRY(db::delete_workspace(context_.pool, request->id()));
                  response->set_completed(true);
                  return {};

@@ -19,7 +19,7 @@ User read_user(Rows::Row& row) {
 }
 
 /// PostgreSQL adds it to now() as microseconds of an interval.
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double token_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 tl::unexpected<Error> no_user(const std::string& whom) {
   return fail(Code::kNotFound, "user " + whom + " not found");
@@ -132,7 +132,7 @@ Result<std::int64_t> create_session(Pool& pool, UserId user, const std::string& 
       " INSERT INTO sessions (user_id, token_hash, expires)"
       " VALUES ($1, $2, now() + make_interval(secs => $3))"
       " ON CONFLICT (token_hash) DO UPDATE SET expires = EXCLUDED.expires RETURNING id",
-      user, token_hash, seconds(lifetime));
+      user, token_hash, token_seconds(lifetime));
   if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(std::to_string(user.value));
   TRY(rows);
   return (*rows)[0].next<std::int64_t>();
@@ -151,7 +151,7 @@ Result<Session> find_session(Pool& pool, const std::string& token_hash, Duration
           " ARRAY(SELECT g.role FROM grants g WHERE g.user_id = u.id ORDER BY g.role, g.workspace_id),"
           " ARRAY(SELECT coalesce(g.workspace_id, 0) FROM grants g WHERE g.user_id = u.id ORDER BY g.role, "
           "g.workspace_id), " DET_USER_COLUMNS " FROM live s JOIN users u ON u.id = s.user_id WHERE u.active",
-          token_hash, seconds(idle)));
+          token_hash, token_seconds(idle)));
   if (rows.empty()) return fail(Code::kNotFound, "no such session; log in again");
   Rows::Row row = rows[0];
   Session session;
@@ -195,7 +195,7 @@ Result<std::int64_t> create_token(Pool& pool, const TokenRow& row, const std::st
   auto rows = pool.query(
       "INSERT INTO sessions (user_id, token_hash, expires, kind, description, most)"
       " VALUES ($1, $2, now() + make_interval(secs => $3), 'ACCESS_TOKEN', $4, $5) RETURNING id",
-      row.user, token_hash, seconds(lifetime), row.description, most);
+      row.user, token_hash, token_seconds(lifetime), row.description, most);
   if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(std::to_string(row.user.value));
   TRY(rows);
   return (*rows)[0].next<std::int64_t>();

@@ -69,12 +69,12 @@ void check_s3(Reader& reader, const YamlNode& map, const std::string& path, Json
 }
 
 /// A storage there is: its fields, and what they mean together. Adding a kind of storage is a line here.
-struct Kind {
+struct StorageKind {
   std::string name;
   Type type;
 };
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all{
+const std::vector<StorageKind>& storage_kinds() {
+  static const std::vector<StorageKind> all{
       {"shared_fs",
        table(with_common(
                  {required("type", choice({"shared_fs"}), kWhich),
@@ -102,7 +102,7 @@ bool is_later(const std::string& name) { return name == "gcs" || name == "azure"
 
 void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  for (const StorageKind& kind : storage_kinds()) names.push_back(kind.name);
   const std::string why =
       is_later(node.text)
           ? "'" + node.text + "' is not available yet in this version; available: " + join(names, ", ")
@@ -111,12 +111,12 @@ void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) 
 }
 
 /// Those of every kind, each once.
-std::vector<Field> all_fields() {
+std::vector<Field> storage_fields() {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  for (const StorageKind& kind : storage_kinds()) names.push_back(kind.name);
   std::vector<Field> fields{required("type", choice(names), kWhich)};
   std::set<std::string> known{"type"};
-  for (const Kind& kind : kinds()) {
+  for (const StorageKind& kind : storage_kinds()) {
     for (const Field& own : kind.type.fields()) {
       // What one kind only tolerates may be a field of another.
       if (own.doc == kIdle || !known.insert(own.name).second) continue;
@@ -133,13 +133,13 @@ Json read_storage(Reader& reader, const YamlNode& node, const std::string& path)
   const YamlNode* type = node.find("type");
   if (type == nullptr || type->is_null()) {
     if (node.entries.empty()) return nullptr;  // the master decides later
-    if (reader.partial()) return table(all_fields())(reader, node, path);
+    if (reader.partial()) return table(storage_fields())(reader, node, path);
     reader.problem(node, child(path, "type"), "E-CFG-MISSING", "is required: shared_fs, directory or s3");
     return nullptr;
   }
   if (type->kind != YamlNode::Kind::kString)
     return wrong_type(reader, *type, child(path, "type"), "a string");
-  for (const Kind& kind : kinds()) {
+  for (const StorageKind& kind : storage_kinds()) {
     if (kind.name == type->text) return kind.type(reader, node, path);
   }
   refuse_kind(reader, *type, child(path, "type"));
@@ -148,6 +148,6 @@ Json read_storage(Reader& reader, const YamlNode& node, const std::string& path)
 
 }  // namespace
 
-Type checkpoint_storage_type() { return {"map", read_storage, all_fields()}; }
+Type checkpoint_storage_type() { return {"map", read_storage, storage_fields()}; }
 
 }  // namespace det::expconf

@@ -70,17 +70,17 @@ void check_const(Reader& reader, const YamlNode& map, const std::string& path, J
 }
 
 /// What a typed hyperparameter holds beside `type`.
-struct Kind {
+struct HyperparameterKind {
   std::string name;
   Hyperparameter::Type type;
   std::vector<Field> fields;
   Check check;
 };
 
-const std::vector<Kind>& kinds() {
+const std::vector<HyperparameterKind>& hyperparameter_kinds() {
   constexpr auto kLow = std::numeric_limits<std::int64_t>::min();
   static const Field count = optional("count", whole(1), "how many values of it a grid tries");
-  static const std::vector<Kind> all{
+  static const std::vector<HyperparameterKind> all{
       {"int",
        Hyperparameter::Type::kInt,
        {required("minval", whole(kLow), "the smallest value"),
@@ -108,7 +108,7 @@ const std::vector<Kind>& kinds() {
 
 Json read_typed(Reader& reader, const YamlNode& node, const YamlNode& type, const std::string& path) {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) {
+  for (const HyperparameterKind& kind : hyperparameter_kinds()) {
     names.push_back(kind.name);
     if (kind.name != type.text || type.kind != YamlNode::Kind::kString) continue;
     std::vector<Field> fields{required("type", any(), "")};
@@ -174,7 +174,7 @@ Hyperparameter load_one(const Json& resolved) {
     loaded.children = load_hyperparameters(resolved);
     return loaded;
   }
-  for (const Kind& kind : kinds()) {
+  for (const HyperparameterKind& kind : hyperparameter_kinds()) {
     if (resolved.at("type") == kind.name) loaded.type = kind.type;
   }
   switch (loaded.type) {

@@ -12,11 +12,10 @@
 namespace det::expconf {
 namespace {
 
-using Kind = YamlNode::Kind;
 
 std::string text_of(const YamlNode& map, const char* name) {
   const YamlNode* node = map.find(name);
-  return node == nullptr || node->kind == Kind::kMap || node->kind == Kind::kList ? "" : node->text;
+  return node == nullptr || node->kind == YamlNode::Kind::kMap || node->kind == YamlNode::Kind::kList ? "" : node->text;
 }
 
 /// A device may be "/host:/container:mode".
@@ -104,7 +103,7 @@ YamlNode per_device(const YamlNode& node) {
     if (old != nullptr && find_entry(map, "cuda") == nullptr) old->key = "cuda";
     return map;
   }
-  map.kind = Kind::kMap;
+  map.kind = YamlNode::Kind::kMap;
   map.items.clear();
   for (const char* device : {"cpu", "cuda", "rocm"})
     map.entries.push_back({device, node.line, node.column, node});

@@ -12,7 +12,6 @@ namespace det::expconf {
 namespace {
 
 constexpr std::size_t kMostProblems = 20;
-using Kind = YamlNode::Kind;
 
 std::string number_text(double value) {
   std::ostringstream out;
@@ -29,7 +28,7 @@ bool ambiguous_zero(const YamlNode& node) {
 
 /// Too many digits for 64 bits: typed as a double by the YAML reader.
 bool is_huge_integer(const YamlNode& node) {
-  return node.kind == Kind::kDouble && !node.text.empty() &&
+  return node.kind == YamlNode::Kind::kDouble && !node.text.empty() &&
          node.text.find_first_not_of("0123456789", node.text[0] == '-' || node.text[0] == '+') ==
              std::string::npos;
 }
@@ -120,7 +119,7 @@ std::string found(const YamlNode& node) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  if (node.kind == Kind::kString) return "found a string \"" + text + "\"";
+  if (node.kind == YamlNode::Kind::kString) return "found a string \"" + text + "\"";
   return "found " + text;
 }
 
@@ -161,7 +160,7 @@ Type any() {
 
 Type boolean() {
   return {"true or false", [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-            if (node.kind == Kind::kBool) return node.boolean;
+            if (node.kind == YamlNode::Kind::kBool) return node.boolean;
             return wrong_type(reader, node, path, "true or false");
           }};
 }
@@ -170,9 +169,9 @@ Type whole(std::int64_t min, std::int64_t max) {
   return {"integer" + range_text(min, max),
           [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
             const std::string wanted = "an integer" + range_text(min, max);
-            if (node.kind == Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
-            if (node.kind == Kind::kInt && node.integer >= min && node.integer <= max) return node.integer;
-            if (node.kind == Kind::kInt || is_huge_integer(node)) {
+            if (node.kind == YamlNode::Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
+            if (node.kind == YamlNode::Kind::kInt && node.integer >= min && node.integer <= max) return node.integer;
+            if (node.kind == YamlNode::Kind::kInt || is_huge_integer(node)) {
               reader.problem(node, path, "E-CFG-RANGE", "must be " + wanted + ", got " + node.text);
               return nullptr;
             }
@@ -182,14 +181,14 @@ Type whole(std::int64_t min, std::int64_t max) {
 
 Type finite() {
   return {"number", [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-            if (node.kind != Kind::kInt && node.kind != Kind::kDouble)
+            if (node.kind != YamlNode::Kind::kInt && node.kind != YamlNode::Kind::kDouble)
               return wrong_type(reader, node, path, "a number");
-            if (node.kind == Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
+            if (node.kind == YamlNode::Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
             if (!std::isfinite(node.number)) {
               reader.problem(node, path, "E-CFG-RANGE", "must be finite, got " + node.text);
               return nullptr;
             }
-            return node.kind == Kind::kInt ? Json(node.integer) : Json(node.number);
+            return node.kind == YamlNode::Kind::kInt ? Json(node.integer) : Json(node.number);
           }};
 }
 
@@ -209,7 +208,7 @@ Type real(double min, bool min_itself_allowed) {
 Type text(TextRules rules) {
   return {rules.one_line ? "string" : "text",
           [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-            if (node.kind != Kind::kString) return wrong_type(reader, node, path, "a string");
+            if (node.kind != YamlNode::Kind::kString) return wrong_type(reader, node, path, "a string");
             std::string why;
             if (node.text.empty() && rules.min > 0) {
               why = "must not be empty";
@@ -230,7 +229,7 @@ Type text(TextRules rules) {
 Type choice(std::vector<std::string> names) {
   return {join(names, ", "),
           [names = std::move(names)](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-            if (node.kind != Kind::kString)
+            if (node.kind != YamlNode::Kind::kString)
               return wrong_type(reader, node, path, "one of " + join(names, ", "));
             if (std::find(names.begin(), names.end(), node.text) != names.end()) return node.text;
             reader.problem(
@@ -243,8 +242,8 @@ Type choice(std::vector<std::string> names) {
 Type size_in_bytes() {
   return {"bytes, or a size such as 512 MiB",
           [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
-            if (node.kind == Kind::kInt) return whole(0)(reader, node, path);
-            if (node.kind != Kind::kString) return wrong_type(reader, node, path, "a size such as 512 MiB");
+            if (node.kind == YamlNode::Kind::kInt) return whole(0)(reader, node, path);
+            if (node.kind != YamlNode::Kind::kString) return wrong_type(reader, node, path, "a size such as 512 MiB");
             const auto bytes = parse_bytes(node.text);
             if (bytes) return *bytes;
             reader.problem(node, path, "E-CFG-RANGE", "must be a size such as 512 MiB, " + found(node));
@@ -347,7 +346,7 @@ void resolve_absent(Reader& reader, const YamlNode& map, const std::string& path
       resolved[field.name] = field.fallback;
       break;
     case Field::Absent::kSection: {
-      const YamlNode empty{.kind = Kind::kMap, .line = map.line, .column = map.column, .source = map.source};
+      const YamlNode empty{.kind = YamlNode::Kind::kMap, .line = map.line, .column = map.column, .source = map.source};
       resolved[field.name] = field.type(reader, empty, child(path, field.name));
       break;
     }

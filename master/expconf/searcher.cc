@@ -143,13 +143,13 @@ void check_adaptive(Reader& reader, const YamlNode& map, const std::string& path
 }
 
 /// A search: its own fields beside the common ones.
-struct Kind {
+struct SearcherKind {
   std::string name;
   std::vector<Field> fields;
   Check check;
 };
 
-const std::vector<Kind>& kinds() {
+const std::vector<SearcherKind>& searcher_kinds() {
   static const Field divisor =
       defaulted("divisor", real(1, false), 4, "one trial in so many goes on from a rung to the next");
   static const Field stop_once =
@@ -162,7 +162,7 @@ const std::vector<Kind>& kinds() {
   static const Field rung_policy = defaulted("rung_policy", choice({"stop", "promote"}), "stop",
                                              "what a trial meets at a rung: it goes on or is stopped for "
                                              "good, or it waits and may be promoted later");
-  static const std::vector<Kind> all{
+  static const std::vector<SearcherKind> all{
       {"single", {}, check_common},
       {"random", {max_trials(), concurrency, sampler}, check_common},
       {"grid", {concurrency}, check_common},
@@ -189,16 +189,16 @@ bool is_removed(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::vector<std::string> names_of_kinds() {
+std::vector<std::string> searcher_names() {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  for (const SearcherKind& kind : searcher_kinds()) names.push_back(kind.name);
   return names;
 }
 
 /// The searches that have the field; none: all of them have.
 std::vector<std::string> owners_of(const std::string& field) {
   std::vector<std::string> owners;
-  for (const Kind& kind : kinds()) {
+  for (const SearcherKind& kind : searcher_kinds()) {
     for (const Field& own : kind.fields) {
       if (own.name == field) owners.push_back(kind.name);
     }
@@ -217,17 +217,17 @@ void refuse_name(Reader& reader, const YamlNode& name, const std::string& path) 
     reader.problem(name, path, "E-CFG-REMOVED", "'" + name.text + "' has been removed; use adaptive_asha");
     return;
   }
-  const std::vector<std::string> all = names_of_kinds();
+  const std::vector<std::string> all = searcher_names();
   const std::string meant =
       name.text == "asha" ? "; did you mean \"adaptive_asha\"?" : did_you_mean(name.text, all);
   reader.problem(name, path, "E-CFG-ENUM", "must be one of " + join(all, ", ") + ", " + found(name) + meant);
 }
 
 /// Those of every search, each once.
-std::vector<Field> all_fields() {
+std::vector<Field> searcher_fields() {
   std::vector<Field> fields = common();
   std::set<std::string> known;
-  for (const Kind& kind : kinds()) {
+  for (const SearcherKind& kind : searcher_kinds()) {
     for (const Field& own : kind.fields) {
       if (!known.insert(own.name).second) continue;
       fields.push_back(own);
@@ -241,7 +241,7 @@ std::vector<Field> all_fields() {
 const std::map<std::string, Type>& tables() {
   static const std::map<std::string, Type> all = [] {
     std::map<std::string, Type> made;
-    for (const Kind& kind : kinds()) {
+    for (const SearcherKind& kind : searcher_kinds()) {
       std::vector<Field> fields = common();
       fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
       made.emplace(kind.name, table(std::move(fields), kind.check,
@@ -262,9 +262,9 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
     if (const auto found = tables().find(name->text); found != tables().end()) return found->second(reader, node, path);
   }
   if ((name == nullptr || name->is_null()) && reader.partial())
-    return table(all_fields())(reader, node, path);
+    return table(searcher_fields())(reader, node, path);
   if (name == nullptr || name->is_null()) {
-    reader.problem(node, name_path, "E-CFG-MISSING", "is required: " + join(names_of_kinds(), ", "));
+    reader.problem(node, name_path, "E-CFG-MISSING", "is required: " + join(searcher_names(), ", "));
   } else {
     refuse_name(reader, *name, name_path);
   }
@@ -276,6 +276,6 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
 
 }  // namespace
 
-Type searcher_type() { return {"map", read_searcher, all_fields()}; }
+Type searcher_type() { return {"map", read_searcher, searcher_fields()}; }
 
 }  // namespace det::expconf

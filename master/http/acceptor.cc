@@ -23,12 +23,12 @@ using Http = std::function<void(Socket, std::string, std::function<void()>)>;
 using ErrorCode = boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kPreface = "PRI ";
+constexpr std::string_view kPrefaceStart = "PRI ";
 constexpr char kHandshake = 0x16;  // the first byte of TLS
 /// What somebody who speaks plainly to a port of TLS is told, in both languages: HTTP/1.1, and an empty SETTINGS frame
 /// and a GOAWAY frame (INADEQUATE_SECURITY) of HTTP/2.
 constexpr std::string_view kWantsTls = "this port speaks TLS only: write the master's address with https://";
-constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
+constexpr std::string_view kEmptySettings("\0\0\0\4\0\0\0\0\0", 9);
 constexpr std::string_view kGoAway("\7\0\0\0\0\0\0\0\0\0\0\0\x0c", 13);
 constexpr auto kPeekAgain = std::chrono::milliseconds(20);
 constexpr auto kBackOff = std::chrono::milliseconds(100);
@@ -182,7 +182,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
 
   /// Forgetting `peek` closes it.
   void look(const std::shared_ptr<Peek>& peek) {
-    char first[kPreface.size()];
+    char first[kPrefaceStart.size()];
     const ssize_t count = ::recv(peek->socket.native_handle(), first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return wait_for_bytes(peek);
     if (count <= 0) return;
@@ -190,12 +190,12 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     const bool inside = !peek->lease;
     if (tls_ && !inside) {
       if (seen[0] == kHandshake) return to_tunnel(peek);
-      if (seen == kPreface || kPreface.substr(0, seen.size()) != seen) return tell_of_tls(peek, seen == kPreface);
+      if (seen == kPrefaceStart || kPrefaceStart.substr(0, seen.size()) != seen) return tell_of_tls(peek, seen == kPrefaceStart);
     }
     // gRPC on this machine is handed over as it is, which costs nothing; that of others is watched.
-    if (seen == kPreface && !inside && !is_loopback(peek->address)) return to_tunnel(peek);
-    if (seen == kPreface) return to_grpc(peek);
-    if (kPreface.substr(0, seen.size()) != seen) return to_http(peek);
+    if (seen == kPrefaceStart && !inside && !is_loopback(peek->address)) return to_tunnel(peek);
+    if (seen == kPrefaceStart) return to_grpc(peek);
+    if (kPrefaceStart.substr(0, seen.size()) != seen) return to_http(peek);
     if (Clock::now() >= peek->deadline) return;
     // Too few bytes to tell, and they stay readable: look again a little later.
     peek->timer.expires_after(kPeekAgain);
@@ -234,7 +234,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     while (::recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0) continue;
     std::string answer;
     if (http2) {
-      answer = std::string(kSettings) + std::string("\0\0", 2) + static_cast<char>(8 + kWantsTls.size()) +
+      answer = std::string(kEmptySettings) + std::string("\0\0", 2) + static_cast<char>(8 + kWantsTls.size()) +
                std::string(kGoAway) + std::string(kWantsTls);
     } else {
       answer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: " +

@@ -5,7 +5,7 @@
 namespace det::http {
 namespace {
 
-constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr std::string_view kClientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::size_t kTelling = 4;  // of the preface: no method of HTTP/1.1 begins so
 
 enum Type : unsigned char {
@@ -41,8 +41,8 @@ Http2Guard::Http2Guard(const Http2Limits& limits) : limits_(limits) {
 
 const char* Http2Guard::look(std::string_view bytes, MonoTime now) {
   while (ours_ && !bytes.empty()) {
-    if (preface_seen_ < kPreface.size()) {
-      if (bytes.front() != kPreface[preface_seen_]) {
+    if (preface_seen_ < kClientPreface.size()) {
+      if (bytes.front() != kClientPreface[preface_seen_]) {
         ours_ = false;
         return preface_seen_ >= kTelling ? "a preface that is none" : nullptr;
       }

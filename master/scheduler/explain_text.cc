@@ -3,11 +3,11 @@
 
 #include "base/text.h"
 #include "master/scheduler/explain.h"
+#include "master/scheduler/fits.h"
 
 namespace det::scheduler {
 namespace {
 
-std::string slots_text(int slots) { return std::to_string(slots) + (slots == 1 ? " slot" : " slots"); }
 using Names = std::map<TrialId, std::string>;
 
 std::string trial_text(TrialId trial, const Names& names) {

@@ -7,9 +7,11 @@
 #include "base/text.h"
 
 namespace det::scheduler {
-namespace {
 
 std::string slots_text(int slots) { return std::to_string(slots) + (slots == 1 ? " slot" : " slots"); }
+
+namespace {
+
 int largest(const PoolShape& pool) {
   return pool.agents.empty() ? 0 : *std::max_element(pool.agents.begin(), pool.agents.end());
 }

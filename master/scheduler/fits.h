@@ -17,6 +17,9 @@ struct PoolShape {
 };
 PoolShape shape_of(std::string name, const std::vector<Agent>& agents);
 
+/// "1 slot", "3 slots".
+std::string slots_text(int slots);
+
 /// kInvalidArgument when `pool` could not hold the request even if it were empty; the message says which
 /// shapes would fit, there and in other pools. A pool that has no agents (yet) takes everything: nothing is
 /// known of it.

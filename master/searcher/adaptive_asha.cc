@@ -5,7 +5,7 @@
 namespace det::searcher {
 namespace {
 
-constexpr std::size_t kMostRungs = 200;
+constexpr std::size_t kMaxSnapshotRungs = 200;
 
 /// The list of unsigned integers at `key`, each at most `most`.
 bool read_list(const nlohmann::json& json, const char* key, std::uint64_t most, std::vector<std::uint64_t>& list) {
@@ -91,7 +91,7 @@ Status Halving::restore(const nlohmann::json& snapshot, const Book& book) {
     const auto& run = (*runs)[i];
     if (!run.is_object() || !run.contains("max_trials") || !run["max_trials"].is_number_integer() ||
         !read_list(run, "rungs", std::numeric_limits<std::int64_t>::max(), lengths) || lengths.empty() ||
-        lengths.size() > kMostRungs)
+        lengths.size() > kMaxSnapshotRungs)
       return tl::unexpected(damaged);
     runs_[i].max_trials = run["max_trials"].get<std::int64_t>();
     runs_[i].levels.clear();
@@ -105,8 +105,8 @@ Status Halving::restore_places(const nlohmann::json& snapshot, const Book& book)
   const Error damaged{Code::kDataLoss, "stored search: the places of the trials are damaged", {}};
   std::vector<std::uint64_t> brackets, entries, reached, flags;
   const auto scores = snapshot.find("scores");
-  if (!read_list(snapshot, "bracket", runs_.size() - 1, brackets) || !read_list(snapshot, "entries", kMostRungs, entries) ||
-      !read_list(snapshot, "reached", kMostRungs, reached) || !read_list(snapshot, "flags", 7, flags) ||
+  if (!read_list(snapshot, "bracket", runs_.size() - 1, brackets) || !read_list(snapshot, "entries", kMaxSnapshotRungs, entries) ||
+      !read_list(snapshot, "reached", kMaxSnapshotRungs, reached) || !read_list(snapshot, "flags", 7, flags) ||
       scores == snapshot.end() || !scores->is_array() || brackets.size() != book.states.size() ||
       entries.size() != brackets.size() || reached.size() != brackets.size() || flags.size() != brackets.size())
     return tl::unexpected(damaged);

@@ -11,7 +11,7 @@ namespace det::searcher {
 namespace {
 
 constexpr std::size_t kMostBrackets = 100;
-constexpr std::int64_t kMostRungs = 100;
+constexpr std::int64_t kMaxBracketRungs = 100;
 
 std::vector<std::int64_t> rung_lengths(std::int64_t count, std::int64_t max_time, const Divisor& divisor) {
   std::vector<std::int64_t> lengths;
@@ -133,7 +133,7 @@ Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config
     return fail(Code::kInvalidArgument, "searcher.divisor: must be above 1 and at most 1000000000");
   const bool adaptive = config.name == "adaptive_asha";
   const auto rungs = adaptive ? bracket_rungs(config, max_time, fault) : std::vector<std::int64_t>{config.num_rungs};
-  if (rungs.size() > kMostBrackets || rungs.front() > kMostRungs || rungs.back() < 1)
+  if (rungs.size() > kMostBrackets || rungs.front() > kMaxBracketRungs || rungs.back() < 1)
     return fail(Code::kInvalidArgument, "searcher: must have 1 to 100 brackets of 1 to 100 rungs");
   std::vector<std::int64_t> trials{config.max_trials}, concurrency{config.max_concurrent_trials};
   if (adaptive) {

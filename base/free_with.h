@@ -1,0 +1,15 @@
+// A deleter for std::unique_ptr that calls a C library's function.
+#pragma once
+
+namespace det {
+
+/// `std::unique_ptr<SSL, FreeWith<SSL_free>>` frees its object with SSL_free.
+template <auto kFree>
+struct FreeWith {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+
+}  // namespace det

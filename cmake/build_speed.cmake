@@ -1,0 +1,39 @@
+# Precompiled headers and unity builds. Both change how long a build takes, not what it produces. The preset
+# `separate` turns both off and compiles each source alone, which finds missing includes.
+#
+#   det_speed(TARGET HEADER [BATCH n] [LEVEL -On])
+#     HEADER  precompiled header of the sources: std, wire or torch; in tests std_test, wire_test or torch_test
+#     BATCH   maximum number of sources in a translation unit (default 8)
+#     LEVEL   optimisation level of code that no user waits for
+#
+# GCC uses a precompiled header only under the flags that it was compiled with. Therefore executables are compiled with
+# -fPIC, as libraries are, and a source with definitions of its own sets SKIP_PRECOMPILE_HEADERS.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+option(CMAKE_UNITY_BUILD "Compile several sources as one translation unit" ON)
+# A precompiled header that does not fit costs time; it is no error.
+add_compile_options(-Wno-error=invalid-pch)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # In a unity build GCC takes types of a source's anonymous namespace for types of a header.
+  add_compile_options(-Wno-subobject-linkage)
+endif()
+
+# det_precompiled(NAME HEADERS h... LINK target... [LEVEL -On]): declares the precompiled header NAME.
+function(det_precompiled name)
+  cmake_parse_arguments(P "" "LEVEL" "HEADERS;LINK" ${ARGN})
+  set(owner det_pch_${name})
+  add_library(${owner} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled/empty.cc)
+  target_link_libraries(${owner} PRIVATE ${P_LINK})
+  target_compile_options(${owner} PRIVATE ${P_LEVEL})
+  target_precompile_headers(${owner} PRIVATE ${P_HEADERS})
+endfunction()
+
+function(det_speed target header)
+  cmake_parse_arguments(S "" "BATCH;LEVEL" "" ${ARGN})
+  if(TARGET det_pch_${header})
+    target_precompile_headers(${target} REUSE_FROM det_pch_${header})
+  endif()
+  target_compile_options(${target} PRIVATE ${S_LEVEL})
+  if(S_BATCH)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${S_BATCH})
+  endif()
+endfunction()

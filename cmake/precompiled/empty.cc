@@ -1,0 +1,1 @@
+// Source of the targets that own a precompiled header.
