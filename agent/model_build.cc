@@ -146,6 +146,10 @@ Result<Recipe> read_recipe(const std::string& path) {
     value.at("include_dirs").get_to(recipe.include_dirs);
     value.at("link_flags").get_to(recipe.link_flags);
     value.at("wrapper").get_to(recipe.wrapper);
+    // <prefix>/share/det/model_build.json: an installation may be moved as a whole.
+    const std::string prefix = fs::path(path).parent_path().parent_path().parent_path().string();
+    for (std::vector<std::string>* words : {&recipe.cxx_flags, &recipe.include_dirs, &recipe.link_flags})
+      for (std::string& word : *words) word = replace_all(word, "{prefix}", prefix);
     return recipe;
   } catch (const nlohmann::json::exception& error) {
     return fail(Code::kDataLoss, path + ": " + error.what());

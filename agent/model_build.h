@@ -12,7 +12,7 @@
 
 namespace det::agent {
 
-/// How to compile against the harness beside us; written by its build as share/det/model_build.json.
+/// How to compile against the installed training library.
 struct Recipe {
   std::string sdk_id;
   std::string compiler;
@@ -20,6 +20,7 @@ struct Recipe {
   std::string
       wrapper;  ///< the source that includes the trial's: "{module}" and "{class}" stand for its names
 };
+/// Reads <prefix>/share/det/model_build.json; "{prefix}" in flags and directories becomes that prefix.
 Result<Recipe> read_recipe(const std::string& path);
 
 /// An entrypoint of the form "module:Class": dotted names, no spaces.

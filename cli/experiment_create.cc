@@ -131,6 +131,8 @@ Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
   const int id = response.experiment().id();
   std::cout << "Created experiment " << id << std::endl;
   if (!flags.paused) std::cout << "Activated experiment " << id << std::endl;
+  // Not for scripts, which read the lines above.
+  std::cerr << "Web UI: " << client->address().url() << "/det/experiments/" << id << '\n';
   if (flags.test) return finish_test(*client, id);
   if (flags.follow) return follow_experiment(*client, id);
   return 0;

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Owns the one list of Debian packages: what a build needs, what a run needs, what the tests need.
-# Usage: deploy/deps.sh build|test   Installs what is missing; asks nothing; does nothing when all is there.
+# The Debian packages that a build, a run and the tests need.
+# Usage: deploy/deps.sh build|test         Installs the missing ones without a question; does nothing when all are there.
+#        deploy/deps.sh files FILE.deb...  Installs these packages, with their dependencies.
 set -euo pipefail
+. "$(dirname "$0")/progress.sh"
 
 build_packages=(
   build-essential cmake ninja-build ccache mold pkg-config
@@ -13,17 +15,22 @@ build_packages=(
 )
 test_packages=(catch2 python3-torch fio libbenchmark-dev clang-14 libclang-rt-14-dev chromium python3 python3-botocore)
 
+files=()
 case "${1:-}" in
   build) wanted=("${build_packages[@]}") ;;
   test)  wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
-  *) echo "usage: deploy/deps.sh build|test" >&2; exit 2 ;;
+  files) shift; files=("$@"); wanted=(jq curl ca-certificates procps util-linux) ;;
+  *) echo "usage: deploy/deps.sh build|test|files FILE.deb..." >&2; exit 2 ;;
 esac
 
-# Debian's npm brings hundreds of packages; a Node that is there already, of any origin, is as good.
+# Debian's npm brings hundreds of packages; a Node of any origin is as good. Only a build needs one.
 node_major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/' || true)
-if [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; then wanted+=(nodejs npm); fi
+if [ "${#files[@]}" -eq 0 ] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
+  wanted+=(nodejs npm)
+fi
 
-missing=()
+# A package of ours is installed again: it may have been built anew under the same version.
+missing=(${files[@]+--reinstall "${files[@]}"})
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
 done
@@ -34,6 +41,7 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "deploy/deps.sh: needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
+  sudo -v  # asks for the password before output goes to a log
 fi
 
 # The postgresql package would create and start a cluster of its own; the master runs a private one.
@@ -42,8 +50,21 @@ if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
   echo 'create_main_cluster = false' | "${as_root[@]}" tee /etc/postgresql-common/createcluster.conf >/dev/null
 fi
 
-echo "packages: installing ${#missing[@]} of ${#wanted[@]}: ${missing[*]}"
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-  -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "${missing[@]}" \
-  | awk '/^Setting up/ { n++; printf "\rpackages: %d set up", n; fflush() } END { print "" }'
+# apt's own progress: "dlstatus:…:PERCENT:…" while it downloads, then "pmstatus:…:PERCENT:…". Half of the time each.
+packages_done() {
+  awk -F: '/^dlstatus:/ { d = $3 } /^pmstatus:/ { p = $3 } END { printf "%d", 5 * d + 5 * p }' "$1"
+}
+install() {
+  "${as_root[@]}" apt-get update -qq || return
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o APT::Status-Fd=1 -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "${missing[@]}"
+}
+
+echo "packages: installing ${#missing[@]} of ${#wanted[@]}, with what they depend on"
+log=$(mktemp "${TMPDIR:-/tmp}/det-packages.XXXXXX")
+if ! with_progress packages "$log" packages_done install; then
+  echo "packages: not installed. Without a network, or without Debian's mirror, install by hand:" >&2
+  echo "${missing[*]}" | fold -s -w 100 | sed 's/^/    /' >&2
+  exit 1
+fi
+rm -f "$log"

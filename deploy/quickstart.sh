@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Owns the first five minutes: installs what is missing, builds a release, starts a local cluster (master with a
-# private PostgreSQL, one agent), trains examples/mnist and says what came of it. Run again it starts in seconds.
+# Installs missing packages, builds a release, starts a local cluster (master with a private PostgreSQL, one agent),
+# trains examples/mnist and prints the result. A second run starts in seconds.
 set -euo pipefail
+. "$(dirname "$0")/progress.sh"
 
 usage() {
   cat <<'TEXT'
-usage: deploy/quickstart.sh [--data DIR] [--port N] [--state DIR] [--no-train]
+usage: deploy/quickstart.sh [--data DIR] [--port N] [--state DIR] [--no-train] [--from-packages DIR | --prefix DIR]
        deploy/quickstart.sh --stop [--state DIR]
 
   --data DIR   directory with the four MNIST files (IDX, .gz or not); else they are downloaded, and without a
@@ -13,26 +14,33 @@ usage: deploy/quickstart.sh [--data DIR] [--port N] [--state DIR] [--no-train]
   --port N     port of the master and the web UI (default: 8080, or the next free one)
   --state DIR  where database, logs and checkpoints live (default: ~/.local/share/determinant/quickstart)
   --no-train   only start the cluster
+  --from-packages DIR  install the .deb packages in DIR (made by cpack) instead of building
+  --prefix DIR         use the programs of an installation (DIR/bin) instead of building
   --stop       stop agent, master and database; what they stored stays
 TEXT
 }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 state="${XDG_DATA_HOME:-${HOME:-/root}/.local/share}/determinant/quickstart"
-port="" data="" action=start train=1
+port="" data="" action=start train=1 packages="" prefix=""
 while [ $# -gt 0 ]; do
   case "$1" in
     --data) data=$(cd "${2:?--data needs a directory}" && pwd); shift ;;
     --port) port=${2:?--port needs a number}; shift ;;
     --state) state=${2:?--state needs a directory}; shift ;;
     --no-train) train=0 ;;
+    --from-packages) packages=$(cd "${2:?--from-packages needs a directory}" && pwd); prefix=/usr; shift ;;
+    --prefix) prefix=$(cd "${2:?--prefix needs a directory}" && pwd); shift ;;
     --stop) action=stop ;;
     -h | --help) usage; exit 0 ;;
     *) echo "quickstart: unknown option $1" >&2; usage >&2; exit 2 ;;
   esac
   shift
 done
-bin=$root/build/release/bin
+built=$root/build/release
+bin=${prefix:-$built}/bin
+build_cpu_minutes=13  # of the programs, from nothing, on a machine of 2 cores
+build_mb=4096         # of the build folder
 say() { printf '\n\033[1m%s\033[0m\n' "== $*"; }
 
 # running NAME: the pid of our daemon, if the process of the pid file is still that daemon.
@@ -79,7 +87,7 @@ start_master() {
   fi
   local try first=${port:-8080} last=${port:-8099}
   for ((try = first; try <= last; try++)); do
-    start det-master --data-dir "$state/master" --listen "127.0.0.1:$try" --webui-dir "$root/build/release/share/det/webui"
+    start det-master --data-dir "$state/master" --listen "127.0.0.1:$try" --webui-dir "${prefix:-$built}/share/det/webui"
     until [ -n "$(master_url)" ]; do
       running det-master >/dev/null || break
       sleep 0.1
@@ -121,16 +129,57 @@ start_agent() {
   echo "agent: connected, $("$bin/det" -m "$(master_url)" slot list --json | jq length) slot(s)"
 }
 
+# Parts of 1000, from ninja's "[done/all]".
+build_done() {
+  grep -aoE '^\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -d '[]' | awk -F/ '{ printf "%d", 1000 * $1 / $2 }'
+}
+
+configure_and_build() {
+  # Only what a cluster needs: tests are built by tests/run.sh.
+  (cd "$root" && cmake --preset release) && cmake --build "$root/build/release" --target programs
+}
+
 build() {
   "$root/deploy/deps.sh" build
-  (cd "$root" && cmake --preset release >"$state/configure.log" 2>&1) ||
-    { tail -n 30 "$state/configure.log" >&2; exit 1; }
-  # Only what a cluster needs: tests are built by tests/run.sh.
-  cmake --build "$root/build/release" --target programs 2>&1 | tee "$state/build.log" |
-    awk -v tty="$([ -t 1 ] && echo 1)" '
-      /^\[[0-9]+\/[0-9]+\]/ { if (tty) printf "\r\033[K%s", substr($0, 1, 100); else if (++n % 25 == 0) print; fflush(); next }
-      /ninja: no work/ { print "up to date"; next } { print }
-      END { if (tty) print "" }'
+  local free_mb
+  mkdir -p "$root/build/release"
+  free_mb=$(df -Pm "$root/build" | awk 'NR == 2 { print $4 }')
+  if [ ! -x "$bin/det-master" ] && [ "$free_mb" -lt "$build_mb" ]; then
+    echo "build: needs $build_mb MiB in $root/build; $free_mb MiB are free. Make room, or clone to another disk" >&2
+    exit 1
+  fi
+  with_progress build "$state/build.log" build_done configure_and_build || {
+    echo "build: the whole log is $state/build.log; run deploy/quickstart.sh again to go on from here" >&2
+    exit 1
+  }
+}
+
+# Installs det's own packages, with what they depend on; then no compiler runs but the trial's.
+install_packages() {
+  local files=("$packages"/det-master_*.deb "$packages"/det-agent_*.deb "$packages"/det-cli_*.deb "$packages"/libdet-dev_*.deb)
+  local file
+  for file in "${files[@]}"; do
+    [ -e "$file" ] || { echo "packages: $file is missing; make it with cpack (deploy/README.md)" >&2; exit 1; }
+  done
+  "$root/deploy/deps.sh" files "${files[@]}"
+}
+
+# What this run is going to do, and how long it takes.
+announce() {
+  local cores minutes
+  cores=$(nproc)
+  minutes=$(((build_cpu_minutes + cores - 1) / cores))
+  if [ -n "$packages" ]; then
+    echo "Installs packages (1 min), starts a local cluster and trains MNIST (1 min)."
+  elif [ -n "$prefix" ]; then
+    echo "Starts a local cluster with the programs of $bin and trains MNIST: 1 to 2 minutes."
+  elif [ -x "$bin/det-master" ]; then
+    echo "Builds what has changed, starts a local cluster and trains MNIST: 1 to 2 minutes."
+  else
+    echo "Installs Debian packages (1 min), builds Determinant (about $minutes min on $cores cores, less with a warm"
+    echo "compiler cache), starts a local cluster and trains MNIST (1 min)."
+  fi
+  echo "State and logs: $state"
 }
 
 result() {
@@ -153,11 +202,22 @@ if [ "$action" = stop ]; then
   exit 0
 fi
 
-mkdir -p "$state"
+mkdir -p "$state" 2>/dev/null && [ -w "$state" ] || {
+  echo "quickstart: cannot write to $state; choose another directory with --state DIR" >&2
+  exit 1
+}
 exec 9>"$state/lock"
 flock -n 9 || { echo "quickstart: another one is running on $state" >&2; exit 1; }
-say "building (release)"
-build
+announce
+if [ -n "$packages" ]; then
+  say "installing packages"
+  install_packages 9>&-
+elif [ -n "$prefix" ]; then
+  [ -x "$bin/det-master" ] || { echo "quickstart: $bin has no det-master" >&2; exit 1; }
+else
+  say "building (release)"
+  build 9>&-
+fi
 say "starting the cluster (state: $state)"
 start_master 9>&-
 "$bin/det" -m "$(master_url)" user login admin --password-file "$state/master/admin-password"
@@ -178,7 +238,11 @@ fi
 cat <<TEXT
 
 web UI:      $DET_MASTER   (user admin, password in $state/master/admin-password)
-command:     export PATH=$bin:\$PATH DET_MASTER=$DET_MASTER; det experiment list
 stop:        deploy/quickstart.sh --stop
+
+Next, for a trial of your own:
+  export PATH=$bin:\$PATH DET_MASTER=$DET_MASTER
+  cp -r $root/examples/mnist my-trial && cd my-trial    # edit model_def.cpp and const.yaml
+  det experiment create const.yaml . --follow
 TEXT
 exit "$status"

@@ -111,7 +111,7 @@ RULES = {
     "no tool has left a file behind": leftovers,
     "a file has at most 500 lines": too_long_files,
     "a function has at most 70 lines": long_functions,
-    "a file opens with what it owns": opens_with_what_it_owns,
+    "a file opens with what it is for": opens_with_what_it_owns,
     "only base/queue.h and base/shared.h have a mutex": lambda: banned(
         r"std::(recursive_|shared_|timed_)?mutex", CXX, ["base/queue.h", "base/shared.h"], "std::mutex outside base/queue.h and base/shared.h"),
     "only base/clock asks for the time": lambda: banned(

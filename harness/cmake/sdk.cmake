@@ -38,21 +38,19 @@ endfunction()
 
 det_write_model_build(${CMAKE_BINARY_DIR}/share/det/model_build.json
   ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
-# The prefix is known when installing.
+# The reader puts the prefix in, so that an installation can be moved.
 det_write_model_build(${CMAKE_CURRENT_BINARY_DIR}/model_build.json
   {prefix}/${CMAKE_INSTALL_INCLUDEDIR} {prefix}/${CMAKE_INSTALL_LIBDIR})
 
 # The component sdk is all that training needs: `cmake --install build --component sdk`.
-install(TARGETS det_harness det_core_api EXPORT det COMPONENT sdk)
+install(TARGETS det_harness det_core_api EXPORT det
+  LIBRARY COMPONENT sdk NAMELINK_COMPONENT sdk)
 install(TARGETS det-harness det-launch COMPONENT sdk)
 if(TARGET det_cluster)
   install(TARGETS det_cluster COMPONENT sdk)
 endif()
 install(FILES ${det_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/det COMPONENT sdk)
-install(CODE "
-  file(READ ${CMAKE_CURRENT_BINARY_DIR}/model_build.json recipe)
-  string(REPLACE {prefix} \"\${CMAKE_INSTALL_PREFIX}\" recipe \"\${recipe}\")
-  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/det/model_build.json\" \"\${recipe}\")" COMPONENT sdk)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/model_build.json DESTINATION ${CMAKE_INSTALL_DATADIR}/det COMPONENT sdk)
 install(EXPORT det NAMESPACE det:: FILE detTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det COMPONENT sdk)
 install(FILES cmake/detConfig.cmake cmake/libtorch.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det COMPONENT sdk)
 

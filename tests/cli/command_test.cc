@@ -132,8 +132,8 @@ TEST_CASE("master info needs no login") {
 TEST_CASE("the configuration file names master and user; flags and the environment win") {
   FakeMaster master;
   const auto write = [&](const std::string& text) {
-    REQUIRE(make_directories(master.config_home() + "/determined"));
-    REQUIRE(write_file_atomic(master.config_home() + "/determined/det.yaml", text));
+    REQUIRE(make_directories(master.config_home() + "/det"));
+    REQUIRE(write_file_atomic(master.config_home() + "/det/det.yaml", text));
   };
   write("master: 127.0.0.1:1\n");
   CHECK(master.det({"version"}).status.code == 0);  // DET_MASTER wins

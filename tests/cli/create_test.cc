@@ -42,7 +42,7 @@ TEST_CASE("create sends the configuration and the directory and prints what the 
   FakeMaster master;
   const Project project(kGood);
   const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
-  CHECK(done.err == "warning: be careful\n");
+  CHECK(done.err == "warning: be careful\nWeb UI: " + master.url() + "/det/experiments/1\n");
   CHECK(done.out ==
         "Preparing files (../mnist) to send to master... 2.0KB and 2 files\n"
         "Created experiment 1\n"

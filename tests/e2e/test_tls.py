@@ -181,7 +181,7 @@ class Tls(unittest.TestCase):
             self.assertIn("Trust it from now on?", done.stdout)
             self.assertEqual(done.returncode, code, done.stdout)
         cluster.det("agent", "list")
-        kept = list((cluster.dir / "config" / "determined" / "certs").iterdir())
+        kept = list((cluster.dir / "config" / "det" / "certs").iterdir())
         self.assertEqual(len(kept), 1)
         kept[0].unlink()
 

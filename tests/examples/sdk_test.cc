@@ -56,7 +56,8 @@ TEST_CASE("a trial builds against det::det of the installed SDK, and starts") {
 
 TEST_CASE("model_def.cpp compiles by the recipe of the installed SDK, as agents do it") {
   install();
-  const auto recipe = nlohmann::json::parse(read_file(kPrefix + "/share/det/model_build.json").value());
+  const auto recipe = nlohmann::json::parse(
+      edited(read_file(kPrefix + "/share/det/model_build.json").value(), {{"{prefix}", kPrefix}}));
   std::string wrapper = recipe.at("wrapper");
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"{module}", "model_def"}, {"{class}", "MNistTrial"}}) {
     wrapper = edited(wrapper, {{from, to}});

@@ -1,0 +1,41 @@
+# Progress of long commands, for the scripts beside this file; sourced by them.
+
+# duration SECONDS: "45 s", "3 min 20 s".
+duration() {
+  if [ "$1" -lt 60 ]; then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi
+}
+
+# with_progress NAME LOG DONE COMMAND...: runs COMMAND with its output in LOG. Prints one line each second on a
+# terminal, each 10 s elsewhere. DONE is a function that prints what is done, in parts of 1000, from the log's path.
+# Returns the command's status; a failure prints the end of the log.
+with_progress() {
+  local name=$1 log=$2 done_parts=$3 begin=$SECONDS status=0 elapsed parts left line tick=10
+  shift 3
+  [ -t 1 ] && tick=1
+  "$@" >"$log" 2>&1 </dev/null &
+  local pid=$!
+  # An interrupted script does not leave its command behind.
+  trap 'kill -TERM '"$pid"' 2>/dev/null; exit 130' INT TERM
+  while kill -0 "$pid" 2>/dev/null; do
+    elapsed=$((SECONDS - begin))
+    if [ "$elapsed" -ge "$tick" ] && [ $((elapsed % tick)) -eq 0 ]; then
+      parts=$("$done_parts" "$log" 2>/dev/null)
+      line="$name: $(duration "$elapsed")"
+      if [ "${parts:-0}" -ge 20 ]; then
+        left=$((elapsed * (1000 - parts) / parts))
+        line="$line, $((parts / 10)) % done, about $(duration "$left") left"
+      fi
+      if [ -t 1 ]; then printf '\r\033[K%s' "$line"; else echo "$line"; fi
+    fi
+    sleep 1
+  done
+  wait "$pid" || status=$?
+  trap - INT TERM
+  [ -t 1 ] && printf '\r\033[K'
+  if [ "$status" -ne 0 ]; then
+    echo "$name: failed after $(duration $((SECONDS - begin))); the end of $log:" >&2
+    { grep -aE '(error|Error|E): |FAILED' "$log" | head -n 10; echo ...; tail -n 15 "$log"; } | cut -c1-200 | sed 's/^/    /' >&2
+    return "$status"
+  fi
+  echo "$name: done in $(duration $((SECONDS - begin)))"
+}

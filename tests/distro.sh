@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Runs the README's commands in a clean Debian: `tests/distro.sh bookworm ROOT quickstart`. Prints the time of each.
+# Needs root and debootstrap. What is tested is the last commit.
+set -euo pipefail
+usage() {
+  cat <<'TEXT'
+usage: tests/distro.sh SUITE ROOT STEP...
+  SUITE  bookworm or trixie
+  ROOT   directory of the Debian; made when absent, used again when there
+  STEP   quickstart        deploy/quickstart.sh, build included
+         packages DIR      deploy/quickstart.sh --from-packages with the .deb files of DIR
+         tests             tests/run.sh
+TEXT
+}
+[ $# -ge 3 ] || { usage >&2; exit 2; }
+suite=$1 root=$2
+shift 2
+here=$(cd "$(dirname "$0")/.." && pwd)
+# The mirror of this machine's own packages.
+mirror=${DET_MIRROR:-$(sed -nE 's/^(deb|URIs:) +(\[[^]]*\] +)?([^ ]+).*/\3/p' /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)}
+
+timed() {
+  local begin=$SECONDS status=0
+  "$@" || status=$?
+  echo "== $(printf '%s ' "${@: -3}"): exit $status in $((SECONDS - begin)) s"
+  return "$status"
+}
+inside() { chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+leave() {
+  inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true
+  for place in dev/shm dev/pts dev proc sys; do umount -l "$root/$place" 2>/dev/null || true; done
+}
+
+[ -e "$root/etc/debian_version" ] || timed debootstrap --variant=minbase "$suite" "$root" "$mirror" >/dev/null
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+# The mirror and the proxy that this machine uses.
+cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+trap leave EXIT
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --rbind /sys "$root/sys"
+rm -rf "$root/src"
+mkdir -p "$root/src"
+git -C "$here" archive HEAD | tar -x -C "$root/src"
+
+while [ $# -gt 0 ]; do
+  case "$1" in
+    quickstart) timed inside /src/deploy/quickstart.sh ;;
+    packages)
+      rm -rf "$root/packages"
+      cp -r "${2:?packages needs a directory}" "$root/packages"
+      timed inside /src/deploy/quickstart.sh --from-packages /packages
+      shift
+      ;;
+    tests) timed inside /src/tests/run.sh ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
