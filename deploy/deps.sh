@@ -50,14 +50,15 @@ if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
   echo 'create_main_cluster = false' | "${as_root[@]}" tee /etc/postgresql-common/createcluster.conf >/dev/null
 fi
 
-# apt's own progress: "dlstatus:…:PERCENT:…" while it downloads, then "pmstatus:…:PERCENT:…". Half of the time each.
+# Of apt's words: what is downloaded, unpacked and set up, of three times what is to be installed.
 packages_done() {
-  awk -F: '/^dlstatus:/ { d = $3 } /^pmstatus:/ { p = $3 } END { printf "%d", 5 * d + 5 * p }' "$1"
+  awk '/ newly installed,/ { for (i = 1; i < NF; i++) if ($(i + 1) == "newly" || $(i + 1) == "upgraded," || $(i + 1) == "reinstalled,") all += $i }
+       /^(Get:|Unpacking |Setting up )/ { n++ } END { if (all) printf "%d", n < 3 * all ? 1000 * n / (3 * all) : 999 }' "$1"
 }
 install() {
   "${as_root[@]}" apt-get update -qq || return
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    -o APT::Status-Fd=1 -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "${missing[@]}"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+    -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "${missing[@]}"
 }
 
 echo "packages: installing ${#missing[@]} of ${#wanted[@]}, with what they depend on"

@@ -17,7 +17,7 @@ suite=$1 root=$2
 shift 2
 here=$(cd "$(dirname "$0")/.." && pwd)
 # The mirror of this machine's own packages.
-mirror=${DET_MIRROR:-$(sed -nE 's/^(deb|URIs:) +(\[[^]]*\] +)?([^ ]+).*/\3/p' /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)}
+mirror=${DET_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | grep -v security | sort -u | sed -n 1p)}
 
 timed() {
   local begin=$SECONDS status=0
