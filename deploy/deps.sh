@@ -56,6 +56,8 @@ packages_done() {
        /^(Get:|Unpacking |Setting up )/ { n++ } END { if (all) printf "%d", n < 3 * all ? 1000 * n / (3 * all) : 999 }' "$1"
 }
 install() {
+  # An installation that was killed earlier is finished first; else apt refuses.
+  "${as_root[@]}" dpkg --configure -a || return
   "${as_root[@]}" apt-get update -qq || return
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
     -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "${missing[@]}"
