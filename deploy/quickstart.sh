@@ -187,7 +187,8 @@ result() {
   described=$("$bin/det" -m "$(master_url)" trial describe "$trial" --metrics --json)
   echo "$described" | jq -r '
     "state:       " + (.state | sub("STATE_"; "")),
-    "validation:  accuracy \(.latestValidation.metrics.avgMetrics.accuracy * 10000 | round / 100) %, loss \(.latestValidation.metrics.avgMetrics.validation_loss * 10000 | round / 10000)"'
+    if .latestValidation == null then "validation:  none" else
+    "validation:  accuracy \(.latestValidation.metrics.avgMetrics.accuracy * 10000 | round / 100) %, loss \(.latestValidation.metrics.avgMetrics.validation_loss * 10000 | round / 10000)" end'
   local uuid
   uuid=$(echo "$described" | jq -r '.latestCheckpointUuid // empty')
   [ -n "$uuid" ] && "$bin/det" -m "$(master_url)" checkpoint describe "$uuid" --json | jq -r '"checkpoint:  " + .storagePath'

@@ -196,3 +196,15 @@ TEST_CASE("one agent a data directory, and its instance stays", "[data]") {
   }
   CHECK(need(DataDir::open(dir.path() + "/data")).instance() == instance);
 }
+
+TEST_CASE("a recipe names the prefix that it lies in, and not the compiler's own headers", "[build]") {
+  auto dir = need(TemporaryDirectory::create());
+  const std::string prefix = dir.path() + "/moved";
+  need(make_directories(prefix + "/share/det"));
+  const std::string path = prefix + "/share/det/model_build.json";
+  need(write_file_atomic(path, R"({"sdk_id": "s", "compiler": "c++", "cxx_flags": ["-O2"], "wrapper": "",
+    "include_dirs": ["{prefix}/include", "/usr/include", "/usr/include/torch"], "link_flags": ["-L{prefix}/lib"]})"));
+  const Recipe recipe = need(read_recipe(path));
+  CHECK(recipe.include_dirs == std::vector<std::string>{prefix + "/include", "/usr/include/torch"});
+  CHECK(recipe.link_flags == std::vector<std::string>{"-L" + prefix + "/lib"});
+}
