@@ -2,6 +2,7 @@
 // agent compiles model_def.cpp. The folder is kept between runs, so that only what changed is compiled again.
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "run.h"
 
@@ -56,8 +57,8 @@ TEST_CASE("a trial builds against det::det of the installed SDK, and starts") {
 
 TEST_CASE("model_def.cpp compiles by the recipe of the installed SDK, as agents do it") {
   install();
-  const auto recipe = nlohmann::json::parse(
-      edited(read_file(kPrefix + "/share/det/model_build.json").value(), {{"{prefix}", kPrefix}}));
+  const auto recipe = nlohmann::json::parse(std::regex_replace(
+      read_file(kPrefix + "/share/det/model_build.json").value(), std::regex("\\{prefix\\}"), kPrefix));
   std::string wrapper = recipe.at("wrapper");
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"{module}", "model_def"}, {"{class}", "MNistTrial"}}) {
     wrapper = edited(wrapper, {{from, to}});
