@@ -29,7 +29,7 @@ if [ "${#files[@]}" -eq 0 ] && { [ "${node_major:-0}" -lt 18 ] || ! command -v n
   wanted+=(nodejs npm)
 fi
 
-# A package of ours is installed again: it may have been built anew under the same version.
+# Installs its own packages again: they may have been rebuilt under the same version.
 missing=(${files[@]+--reinstall "${files[@]}"})
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
