@@ -10,9 +10,9 @@
 # -fPIC, as libraries are, and a source with definitions of its own sets SKIP_PRECOMPILE_HEADERS.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 option(CMAKE_UNITY_BUILD "Compile several sources as one translation unit" ON)
-# A precompiled header that does not fit costs time; it is no error.
-add_compile_options(-Wno-error=invalid-pch)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # A precompiled header that does not fit costs time; it is no error.
+  add_compile_options(-Wno-error=invalid-pch)
   # In a unity build GCC takes types of a source's anonymous namespace for types of a header.
   add_compile_options(-Wno-subobject-linkage)
 endif()
