@@ -9,13 +9,16 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kKillMargin = seconds(10);  // a supervisor that has not obeyed by then is stuck
-constexpr Duration kTellAnyway = seconds(30);  // an exit waits no longer for its log
-constexpr Duration kFarewell = seconds(5);     // at our end, for the master's last word
+constexpr Duration kKillMargin = seconds(10);        // a supervisor that has not obeyed by then is stuck
+constexpr Duration kReportOwnExit = seconds(30);     // longest wait for the log of a task that ended by itself
+constexpr Duration kReportStoppedExit = seconds(2);  // the same where the task was stopped: no decision needs its log
+constexpr Duration kFarewell = seconds(5);           // at our end, for the master's last word
 
 void earliest(std::optional<MonoTime>& best, const std::optional<MonoTime>& candidate) {
   if (candidate && (!best || *candidate < *best)) best = candidate;
 }
+
+Duration wait_for_log(const std::optional<Exit>& stop) { return stop ? kReportStoppedExit : kReportOwnExit; }
 
 }  // namespace
 
@@ -71,7 +74,7 @@ void Core::handle(const Connected& input) {
   heard_ = now_;
   connected_ = true;
   for (auto& [id, allocation] : allocations_) {
-    if (allocation.exit && !allocation.told) allocation.tell_at = now_ + kTellAnyway;
+    if (allocation.exit && !allocation.told) allocation.tell_at = now_ + wait_for_log(allocation.stop);
     report(id, allocation);  // what changed since our Hello
   }
 }
@@ -161,7 +164,7 @@ void Core::conclude(const AllocationId& id, Allocation& allocation, Exit exit) {
   allocation.launching = false;
   allocation.kill_at.reset();
   allocation.exit = std::move(exit);
-  allocation.tell_at = now_ + kTellAnyway;
+  allocation.tell_at = now_ + wait_for_log(allocation.stop);
   effects_.push_back(Conclude{id, *allocation.exit});
 }
 

@@ -164,7 +164,7 @@ class Core {
     bool told = false;                 ///< its end may be told to the master
     bool forgotten = false;            ///< drop it once its log is shipped
     std::optional<MonoTime> kill_at;   ///< SIGKILL, the supervisor being deaf
-    std::optional<MonoTime> tell_at;   ///< tell its end even if the log is not durable
+    std::optional<MonoTime> tell_at;   ///< report the exit then, even if its log is not durable
   };
 
   void handle(const Start& input);

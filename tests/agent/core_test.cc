@@ -172,6 +172,16 @@ TEST_CASE("an end waits half a minute for its log, not longer", "[core]") {
   CHECK(world.feed(LogsShipped{kId}).said<Drop>());
 }
 
+TEST_CASE("the exit of a killed allocation is reported within 2 s although its log is still being shipped", "[core]") {
+  World world;
+  world.connect().run().feed(Kill{kId}).feed(Ended{kId, kBad});
+  CHECK_FALSE(world.after(1s).said<Report>());
+  CHECK(world.after(1s).said<Report>()->exit->kind == Exit::Kind::kStopped);
+  world.feed(Forget{kId});
+  CHECK_FALSE(world.said<Drop>());
+  CHECK(world.feed(LogsShipped{kId}).said<Drop>());
+}
+
 TEST_CASE("what an earlier life left is reported, and killed again if it was being killed", "[core]") {
   World world;
   world.feed(Found{AllocationId("1.a.1"), Phase::kStarting, {}, {}});

@@ -158,8 +158,8 @@ class Cluster:
     def trial(self, id):
         return self.det_json("trial", "describe", id, "--metrics", "--json")
 
-    def logs(self, trial):
-        return self.det("trial", "logs", trial)
+    def logs(self, trial, *options):
+        return self.det("trial", "logs", *options, trial)
 
     def wait_state(self, experiment, *states, timeout=120):
         def reached():

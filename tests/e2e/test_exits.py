@@ -140,13 +140,20 @@ class Exits(unittest.TestCase):
         self.cluster.wait_state(id, "CANCELED")
 
     def test_a_trial_that_is_deaf_is_killed_within_15_s(self):
-        id = self.cluster.create(self.empty, command("trap '' TERM; echo up; while :; do read -t 1 x < /dev/zero; done"))
+        id = self.cluster.create(self.empty, command("trap '' TERM; echo up; while :; do sleep 1; done"))
         trial = self.cluster.trial_id(id)
         wait_until("it to run", lambda: "up" in self.cluster.logs(trial))
         for pid in self.cluster.task_processes(trial)[1:]:
             os.kill(pid, signal.SIGSTOP)
         self.cluster.det("experiment", "kill", id)
         wait_until("its end", lambda: self.cluster.experiment(id)["state"] == "STATE_CANCELED", 13)
+
+    def test_killing_a_trial_that_floods_its_log_completes_within_15_s(self):
+        id = self.cluster.create(self.empty, command("trap '' TERM; echo up; while :; do echo 'a line of a flood'; done"))
+        trial = self.cluster.trial_id(id)
+        wait_until("it to run", lambda: "up" in self.cluster.logs(trial, "--head", "20"))
+        self.cluster.det("experiment", "kill", id)
+        self.cluster.wait_state(id, "CANCELED", timeout=15)
 
     def test_what_runs_on_a_machine_that_stands_still_is_killed_within_15_s_and_gone_when_it_goes_on(self):
         id = self.cluster.create(self.empty, command("echo up; sleep 600"))
