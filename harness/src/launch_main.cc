@@ -156,8 +156,9 @@ int verdict(Ranks& ranks) {
   det::ExitStatus cause;
   for (std::size_t i = 0; i < ranks.children.size(); ++i) {
     det::Child& child = ranks.children[i];
-    // What a rank leaves behind goes with it, while the group's number is still ours.
-    if (child.ended()) (void)child.signal_group(SIGKILL);
+    // The group is killed before its leader is reaped: afterwards its number may belong to another group.
+    if (!child.ended()) continue;
+    (void)child.signal_group(SIGKILL);
     const auto status = child.wait(det::Duration(0));
     if (!status) continue;
     if (status->ok()) {
