@@ -86,6 +86,35 @@ export const usage = [
     },
   ],
   [
+    "the end of the master's log stays in view while lines arrive faster than frames",
+    async () => {
+      await open('cluster?tab=usage');
+      await page.evaluate(() => {
+        const real = window.fetch;
+        const line = (id) => ({ id, level: 'LOG_LEVEL_INFO', message: `line ${id}`, timestamp: '2026-01-01T00:00:00Z' });
+        window.fetch = (...call) => {
+          if (!String(call[0]?.url ?? call[0]).includes('/master/logs')) return real(...call);
+          let id = 0;
+          const body = new ReadableStream({
+            async pull(out) {
+              await new Promise((next) => setTimeout(next, 1));
+              const entries = Array.from({ length: 3 }, () => JSON.stringify({ result: { logEntry: line(++id) } }));
+              out.enqueue(new TextEncoder().encode(`${entries.join('\n')}\n`));
+              if (id >= 900) out.close();
+            },
+          });
+          return Promise.resolve(new Response(body));
+        };
+      });
+      await page.click('a[href*="tab=log"]');
+      await until(() => document.querySelectorAll('.log-line').length === 900);
+      await until(() => {
+        const log = document.querySelector('[role="log"]');
+        return log.scrollTop > 0 && log.scrollTop + log.clientHeight >= log.scrollHeight - 30;
+      });
+    },
+  ],
+  [
     "lines of the master's log are text; they are filtered by level and words, and each has a link",
     async () => {
       const line = (id, level, message) =>

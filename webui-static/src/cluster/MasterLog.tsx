@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import type { ApiError, LogQuery } from '../api';
 import { masterLog, type MasterLine } from '../calls/usage';
+import { followEnd } from '../components/followEnd';
 import { LogFilter, readFilter } from '../components/LogFilter';
 import { Rows } from '../components/logRows';
 import { ErrorNote } from '../components/notes';
@@ -47,6 +48,7 @@ export function MasterLog() {
   const count = useSignal<number | undefined>(undefined);
   const error = useSignal<ApiError | undefined>(undefined);
   const again = useSignal(0);
+  const follow = useSignal(true);
 
   useEffect(() => {
     const element = host.current;
@@ -56,19 +58,15 @@ export function MasterLog() {
     element.replaceChildren(content);
     const rows = new Rows(content, query.line);
     const matches = matcher(filter);
-    let follow = query.line === undefined;
+    follow.value = query.line === undefined;
     let drawn = 0;
     const draw = (): void => {
       drawn = 0;
       count.value = rows.count;
       element.hidden = rows.count === 0; // what is hidden cannot be scrolled, and the page draws later
-      if (follow) element.scrollTop = element.scrollHeight;
-      else if (query.line) content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
+      if (!follow.value && query.line) content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
     };
-    const onScroll = (): void => {
-      follow = element.scrollTop + element.clientHeight >= element.scrollHeight - 8;
-    };
-    element.addEventListener('scroll', onScroll);
+    const leaveEnd = followEnd(element, content, follow, () => (follow.value = true));
     const read = async (): Promise<void> => {
       for await (const line of masterLog(kTail, abort.signal)) {
         if (abort.signal.aborted) return;
@@ -92,7 +90,7 @@ export function MasterLog() {
     });
     return () => {
       unsubscribe();
-      element.removeEventListener('scroll', onScroll);
+      leaveEnd();
       cancelAnimationFrame(drawn);
       abort.abort();
     };

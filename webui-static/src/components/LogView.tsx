@@ -9,6 +9,7 @@ import { counted } from '../format';
 import { Refresher } from '../live';
 import { sessionEnded } from '../session';
 import { LogFilter, readFilter } from './LogFilter';
+import { followEnd, scrollToEnd } from './followEnd';
 import { Rows } from './logRows';
 import { ErrorNote } from './notes';
 
@@ -89,11 +90,7 @@ export function LogView({ of, name, taskId }: Props) {
   const error = useSignal<api.ApiError | undefined>(undefined);
   const sheet = useRef<LogSheet>();
   const refresher = useRef<Refresher>();
-  const scrolled = useRef(0);
 
-  const toEnd = (): void => {
-    if (host.current) host.current.scrollTop = host.current.scrollHeight;
-  };
   const guarded = async (work: () => Promise<void>): Promise<void> => {
     const own = sheet.current;
     try {
@@ -116,9 +113,6 @@ export function LogView({ of, name, taskId }: Props) {
     const own = new LogSheet(element, content, of, filter, line, abort.signal);
     sheet.current = own;
     if (fixed) follow.value = false;
-    // The height also changes when the browser lays out a block for the first time, not only when lines come.
-    const grown = new ResizeObserver(() => follow.value && toEnd());
-    grown.observe(content);
     status.value = undefined;
     const refresh = new Refresher(() => guarded(() => own.forward(follow.value)), 200);
     refresher.current = refresh;
@@ -127,30 +121,24 @@ export function LogView({ of, name, taskId }: Props) {
       const ours = change === 'everything' || (change.kind === 'logs' && change.taskId === taskId);
       if (ours && (own.ended || follow.value || own.rows.count === 0)) refresh.request();
     });
+    // Reaching the end follows it again, or loads the next lines where there are more.
+    const leaveEnd = followEnd(element, content, follow, () => {
+      if (own.ended) follow.value = true;
+      else refresh.request();
+    });
     return () => {
       unsubscribe();
-      grown.disconnect();
+      leaveEnd();
       refresh.close();
       abort.abort();
       sheet.current = undefined;
     };
   }, [of, taskId, key, line]);
 
-  // Scrolling up lets go of the end; scrolling back to it takes hold again, or brings the next lines.
-  const onScroll = (): void => {
-    const element = host.current;
-    if (!element) return;
-    const up = element.scrollTop < scrolled.current;
-    scrolled.current = element.scrollTop;
-    if (element.scrollTop + element.clientHeight < element.scrollHeight - 8) {
-      if (up) follow.value = false;
-    } else if (sheet.current?.ended) follow.value = true;
-    else refresher.current?.request();
-  };
   const setFollow = (on: boolean): void => {
     follow.value = on;
     if (on && fixed) setQuery({ line: '', since: '' });
-    else if (on) toEnd();
+    else if (on && host.current) scrollToEnd(host.current);
   };
 
   return (
@@ -185,7 +173,6 @@ export function LogView({ of, name, taskId }: Props) {
         aria-label={`Log of ${name}`}
         aria-live="off"
         tabIndex={0}
-        onScroll={onScroll}
         hidden={status.value?.lines === 0}
       />
     </section>
