@@ -102,12 +102,14 @@ if wants asan; then
   fi
 fi
 if wants unit && [ "$long" -eq 1 ]; then
+  # Each source alone: a missing include does not show in a unity build.
+  build separate programs || true
   suite_program long-examples python3 tests/long/examples.py build/release
   if build fuzz fuzz_yaml fuzz_archive fuzz_gateway fuzz_wire; then
     DET_TEST_TIMEOUT=3600 suite_program long-fuzz python3 tests/long/fuzz.py build/fuzz
   fi
 fi
-if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release; fi
+if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release --jobs 2; fi
 if wants chaos; then
   seeds=1..3
   if [ "$long" -eq 1 ]; then seeds=1..20; fi
