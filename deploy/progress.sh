@@ -34,7 +34,7 @@ with_progress() {
   [ -t 1 ] && printf '\r\033[K'
   if [ "$status" -ne 0 ]; then
     echo "$name: failed after $(duration $((SECONDS - begin))); the end of $log:" >&2
-    { grep -aE '(error|Error|E): |FAILED' "$log" | head -n 10; echo ...; tail -n 15 "$log"; } | cut -c1-200 | sed 's/^/    /' >&2
+    { grep -aE '(error|Error|E): |FAILED' "$log" | head -n 10; echo ...; tail -n 15 "$log"; } | cut -c1-106 | sed 's/^/    /' >&2
     return "$status"
   fi
   echo "$name: done in $(duration $((SECONDS - begin)))"

@@ -47,8 +47,12 @@ say() { printf '\n\033[1m%s\033[0m\n' "== $*"; }
 running() {
   local pid
   pid=$(cat "$state/$1.pid" 2>/dev/null) || return 1
-  [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ] && echo "$pid"
+  # A process that has ended keeps its name until its parent collects it, but not its program.
+  [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ] && [ -e "/proc/$pid/exe" ] && echo "$pid"
 }
+
+# alive NAME: whether the process that we have just started is there, also before it has become the daemon.
+alive() { kill -0 "$(cat "$state/$1.pid")" 2>/dev/null; }
 
 # stop NAME SECONDS: asks, waits, and in the end insists.
 stop() {
@@ -78,7 +82,7 @@ start() {
 master_url() { sed -n 's/^ready //p' "$state/det-master.out" 2>/dev/null | head -n 1; }
 
 start_master() {
-  if running det-master >/dev/null && [ -n "$(master_url)" ] && curl -fsS -m 5 "$(master_url)/health" >/dev/null; then
+  if running det-master >/dev/null && [ -n "$(master_url)" ] && curl -fs -m 5 "$(master_url)/health" >/dev/null; then
     echo "master: already running at $(master_url)"
     if [ -n "$port" ] && [ "$(master_url)" != "http://127.0.0.1:$port" ]; then
       echo "master: to move it to port $port, run deploy/quickstart.sh --stop first" >&2
@@ -89,7 +93,7 @@ start_master() {
   for ((try = first; try <= last; try++)); do
     start det-master --data-dir "$state/master" --listen "127.0.0.1:$try" --webui-dir "${prefix:-$built}/share/det/webui"
     until [ -n "$(master_url)" ]; do
-      running det-master >/dev/null || break
+      alive det-master || break
       sleep 0.1
     done
     if [ -n "$(master_url)" ]; then
@@ -118,7 +122,7 @@ start_agent() {
   start det-agent --master "${address#http://}" --data-dir "$state/agent"
   local waited=0
   until [ "$("$bin/det" -m "$(master_url)" agent list --json | jq '[.[] | select(.connected)] | length')" -ge 1 ]; do
-    if ! running det-agent >/dev/null || [ "$waited" -gt 300 ]; then
+    if ! alive det-agent || [ "$waited" -gt 300 ]; then
       echo "agent: did not connect; the end of $state/det-agent.log:" >&2
       tail -n 15 "$state/det-agent.log" >&2
       exit 1
@@ -166,18 +170,19 @@ install_packages() {
 
 # What this run is going to do, and how long it takes.
 announce() {
-  local cores minutes
+  local cores minutes training=""
   cores=$(nproc)
+  [ "$train" = 1 ] && training=" and trains MNIST (1 min)"
   minutes=$(((build_cpu_minutes + cores - 1) / cores))
   if [ -n "$packages" ]; then
-    echo "Installs packages (1 min), starts a local cluster and trains MNIST (1 min)."
+    echo "Installs packages (1 min), starts a local cluster$training."
   elif [ -n "$prefix" ]; then
-    echo "Starts a local cluster with the programs of $bin and trains MNIST: 1 to 2 minutes."
+    echo "Starts a local cluster with the programs of $bin$training."
   elif [ -x "$bin/det-master" ]; then
-    echo "Builds what has changed, starts a local cluster and trains MNIST: 1 to 2 minutes."
+    echo "Builds what has changed, starts a local cluster$training."
   else
     echo "Installs Debian packages (1 min), builds Determinant (about $minutes min on $cores cores, less with a warm"
-    echo "compiler cache), starts a local cluster and trains MNIST (1 min)."
+    echo "compiler cache), starts a local cluster$training."
   fi
   echo "State and logs: $state"
 }
@@ -207,6 +212,12 @@ mkdir -p "$state" 2>/dev/null && [ -w "$state" ] || {
   echo "quickstart: cannot write to $state; choose another directory with --state DIR" >&2
   exit 1
 }
+# The login of the det command is kept in the home directory, or beside the state where that cannot be written.
+config=""
+if ! mkdir -p "${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/det" 2>/dev/null; then
+  export XDG_CONFIG_HOME=$state/config
+  config=" XDG_CONFIG_HOME=$XDG_CONFIG_HOME"
+fi
 exec 9>"$state/lock"
 flock -n 9 || { echo "quickstart: another one is running on $state" >&2; exit 1; }
 announce
@@ -242,7 +253,7 @@ web UI:      $DET_MASTER   (user admin, password in $state/master/admin-password
 stop:        deploy/quickstart.sh --stop
 
 Next, for a trial of your own:
-  export PATH=$bin:\$PATH DET_MASTER=$DET_MASTER
+  export PATH=$bin:\$PATH DET_MASTER=$DET_MASTER$config
   cp -r $root/examples/mnist my-trial && cd my-trial    # edit model_def.cpp and const.yaml
   det experiment create const.yaml . --follow
 TEXT

@@ -1,0 +1,75 @@
+"""deploy/quickstart.sh with programs that are built already: what stands in its way is named, and the next run works."""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["DET_E2E_BUILD"])
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "quickstart.sh"
+
+
+class Quickstart(unittest.TestCase):
+    def setUp(self):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="det-quickstart-"))
+        self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
+        self.state = self.home / "state"
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        self.addCleanup(self.run_script, "--stop")
+
+    def run_script(self, *options, expect=0):
+        done = subprocess.run([SCRIPT, "--state", self.state, *options], env=self.environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        self.assertEqual(done.returncode, expect, done.stdout)
+        return done.stdout
+
+    def start(self, *options, expect=0):
+        return self.run_script("--prefix", str(BUILD), "--no-train", *options, expect=expect)
+
+    def test_a_login_file_of_determined_is_left_alone(self):
+        foreign = self.home / ".config" / "determined" / "auth.json"
+        foreign.parent.mkdir(parents=True)
+        text = '{"version": "2", "masters": {"http://127.0.0.1:8080": {"active_user": "determined"}}}'
+        foreign.write_text(text)
+        self.start()
+        self.assertEqual(foreign.read_text(), text)
+        self.assertTrue((self.home / ".config" / "det" / "auth.json").exists())
+
+    def test_a_port_that_is_taken_is_named_and_without_a_wish_the_next_is_used(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            out = self.start("--port", str(port), expect=1)
+            self.assertIn(f"port {port} is taken", out)
+            self.assertIn("choose one with --port N", out)
+        self.assertIn(f"http://127.0.0.1:{port}", self.start("--port", str(port)))
+
+    def test_a_home_that_cannot_be_written_is_named_and_another_state_directory_is_enough(self):
+        state, self.state = self.state, "/proc/determinant"
+        self.environment["HOME"] = "/proc"
+        out = self.start(expect=1)
+        self.assertIn("cannot write to /proc/determinant", out)
+        self.assertIn("--state DIR", out)
+        self.state = state
+        self.assertIn(f"XDG_CONFIG_HOME={state}/config", self.start())
+
+    def test_state_of_a_run_that_was_killed_does_not_stop_the_next(self):
+        self.start()
+        for name in ("det-agent", "det-master"):
+            os.kill(int((self.state / f"{name}.pid").read_text()), signal.SIGKILL)
+        self.assertIn("agent: connected", self.start())
+
+    def test_a_line_has_at_most_110_columns(self):
+        for line in self.start().splitlines():
+            self.assertLessEqual(len(line.replace(str(self.home), "~").replace(str(BUILD), "build")), 110, line)
+
+    def test_a_directory_without_programs_is_named(self):
+        self.assertIn("has no det-master", self.run_script("--prefix", str(self.home), expect=1))
+
+
+if __name__ == "__main__":
+    unittest.main()
