@@ -4,6 +4,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # What GCC's optimiser sees in std::string after inlining is not there (bug 105651 and its like).
   add_compile_options(-Wno-restrict -Wno-error=array-bounds -Wno-error=stringop-overflow -Wno-error=stringop-overread)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # Warns of every reference returned by a function that has a temporary as another argument.
+  add_compile_options(-Wno-dangling-reference)
+endif()
 add_compile_definitions(_GLIBCXX_ASSERTIONS)
 add_link_options(-Wl,-z,relro,-z,now)
 

@@ -1,8 +1,17 @@
 # Declares test programs: det_test(NAME SOURCES a.cc b.cc LINK target... [LABELS l...]).
 # All share one Catch2 main; each runs as one CTest entry; tests/run.sh counts their test cases.
-find_package(Catch2 2 REQUIRED)
-add_library(det_catch_main OBJECT ${CMAKE_SOURCE_DIR}/tests/catch_main.cc)
-target_link_libraries(det_catch_main PUBLIC Catch2::Catch2)
+# Debian 12 has Catch2 2, Debian 13 has Catch2 3. Tests use the names of version 2.
+find_package(Catch2 REQUIRED)
+add_library(det_catch INTERFACE)
+target_link_libraries(det_catch INTERFACE Catch2::Catch2)
+if(Catch2_VERSION VERSION_LESS 3)
+  add_library(det_catch_main OBJECT ${CMAKE_SOURCE_DIR}/tests/catch_main.cc)
+  target_link_libraries(det_catch_main PUBLIC det_catch)
+else()
+  target_include_directories(det_catch INTERFACE ${CMAKE_SOURCE_DIR}/tests/catch2_v3)
+  add_library(det_catch_main INTERFACE)
+  target_link_libraries(det_catch_main INTERFACE det_catch Catch2::Catch2WithMain)
+endif()
 
 # Test code is compiled with -O1; what it tests has the optimisation of its own target.
 set(det_test_level -O1)
@@ -11,16 +20,16 @@ function(det_precompiled_test name)
   cmake_parse_arguments(P "" "" "HEADERS;LINK" ${ARGN})
   det_precompiled(${name}_test LEVEL ${det_test_level}
     HEADERS ${CMAKE_SOURCE_DIR}/cmake/precompiled/std.h <catch2/catch.hpp> ${P_HEADERS}
-    LINK Catch2::Catch2 det_base ${P_LINK})
+    LINK det_catch det_base ${P_LINK})
 endfunction()
 
 function(det_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(T "" "BATCH" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE det_catch_main ${T_LINK})
   target_compile_definitions(${name} PRIVATE
     DET_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DET_BUILD_DIR="${CMAKE_BINARY_DIR}")
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests UNITY_BUILD OFF)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(header std_test)
   foreach(library ${T_LINK})
     if(library MATCHES "^det_(access|agent|api|cli|cli_session|http|proto|wire)$")
@@ -29,7 +38,10 @@ function(det_test name)
       set(header torch_test)
     endif()
   endforeach()
-  det_speed(${name} ${header} LEVEL ${det_test_level})
+  if(T_BATCH)
+    set(batch BATCH ${T_BATCH})
+  endif()
+  det_speed(${name} ${header} LEVEL ${det_test_level} ${batch})
   add_test(NAME ${name} COMMAND ${name})
   if(T_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}")

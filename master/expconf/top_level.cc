@@ -14,8 +14,9 @@ Json read_labels(Reader& reader, const YamlNode& node, const std::string& path) 
   static const Type label = text({.min = 1, .max = 128});
   std::vector<std::string> labels;
   const auto add = [&](const Json& value) {
-    if (value.is_string() && std::find(labels.begin(), labels.end(), value) == labels.end())
-      labels.push_back(value.get<std::string>());
+    if (!value.is_string()) return;
+    auto label_text = value.get<std::string>();
+    if (std::find(labels.begin(), labels.end(), label_text) == labels.end()) labels.push_back(std::move(label_text));
   };
   if (node.is_map()) {
     for (const YamlEntry& entry : node.entries) add(entry.key);
