@@ -9,8 +9,6 @@
 namespace det::cli::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("wrong usage is one line on stderr and code 2, with the nearest word") {

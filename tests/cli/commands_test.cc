@@ -12,8 +12,6 @@
 namespace det::cli::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 struct Row {
   std::string path, rank;
   std::vector<std::string> words, others, flags;

@@ -8,8 +8,6 @@
 namespace det::cli::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// What `det completion bash -- WORDS` offers, joined by blanks.
 std::string offered(const FakeMaster& master, const std::vector<std::string>& words) {
   std::vector<std::string> arguments{"completion", "bash", "--"};

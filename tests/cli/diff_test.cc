@@ -10,8 +10,6 @@
 namespace det::cli::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::string numbers(int from, int to) {
   std::string text;
   for (int i = from; i <= to; ++i) text += std::to_string(i) + "\n";

@@ -54,6 +54,9 @@ struct World {
   std::vector<v1::MetricSeries> series;
 };
 
+/// Whether `text` contains `part`.
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 /// The user is "admin" with password "secret password"; every call but Login and GetMaster wants the token.
 class FakeMaster {
  public:

@@ -28,8 +28,6 @@ struct Folder {
   FakeMaster master;
 };
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("a search is previewed without a master: as many trials at each length as the rungs keep") {

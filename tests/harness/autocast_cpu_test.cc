@@ -16,13 +16,14 @@
 #include <cmath>
 
 #include "det/amp.h"
+#include "tensors.h"
 
 namespace det {
 namespace {
 
 using at::Tensor;
 
-const torch::Device kCpu(torch::kCPU);
+using testing::kCpu;
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 
 Tensor dropped(const Tensor& x, double drop, std::uint64_t seed, bool train = true) {

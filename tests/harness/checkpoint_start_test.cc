@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Place {
+struct StoredTrial {
   TemporaryDirectory directory = TemporaryDirectory::create().value();
   std::string storage = directory.path() + "/storage";
   TrialInfo info;
   std::vector<std::string> told;
   DistributedContext alone{RankInfo{}};
 
-  Place() {
+  StoredTrial() {
     info.checkpoint_dir = storage;
     REQUIRE(make_directories(storage));
     for (const char* uuid : {"a", "b", "c"}) {
@@ -46,14 +46,14 @@ struct Place {
 }  // namespace
 
 TEST_CASE("a sound checkpoint is started from, and the master is told nothing") {
-  Place place;
+  StoredTrial place;
   CHECK(place.start("c") == "c");
   CHECK(place.start("").empty());
   CHECK(place.told.empty());
 }
 
 TEST_CASE("a damaged checkpoint is told to the master, until what it names is sound") {
-  Place place;
+  StoredTrial place;
   std::string why;
   SECTION("other bytes") {
     place.damage("c");
@@ -87,14 +87,14 @@ TEST_CASE("a damaged checkpoint is told to the master, until what it names is so
 }
 
 TEST_CASE("when none is sound training begins again, and what is another's is not replaced") {
-  Place place;
+  StoredTrial place;
   for (const char* uuid : {"a", "b", "c"}) place.damage(uuid);
   CHECK(place.start("c").empty());
   CHECK_THROWS_WITH(place.start("another"), Catch::Contains("it is another trial's"));
 }
 
 TEST_CASE("of a storage that is away nothing is given up") {
-  Place place;
+  StoredTrial place;
   fs::rename(place.storage, place.storage + ".away");
   CHECK_THROWS_WITH(place.start("c"), Catch::Contains("is not there; is it mounted on this machine?"));
   REQUIRE(make_directories(place.storage));
@@ -103,14 +103,14 @@ TEST_CASE("of a storage that is away nothing is given up") {
 }
 
 TEST_CASE("what another program wrote is believed") {
-  Place place;
+  StoredTrial place;
   fs::create_directories(place.storage + "/python");
   std::ofstream(place.storage + "/python/state_dict.pth") << "x";
   CHECK(place.start("python") == "python");
 }
 
 TEST_CASE("a manifest says whose checkpoint it is") {
-  Place place;
+  StoredTrial place;
   const std::string manifest = read_file(place.storage + "/a/manifest.json").value();
   CHECK_THAT(manifest, Catch::Contains("\"cluster\": \"cluster\"") && Catch::Contains("\"trial\": 7") &&
                            Catch::Contains("\"run\": 2"));

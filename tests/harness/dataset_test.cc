@@ -13,6 +13,7 @@
 
 #include "base/digest.h"
 #include "base/files.h"
+#include "tensors.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -22,10 +23,7 @@ namespace det {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::int64_t> values(const torch::Tensor& tensor) {
-  return {tensor.data_ptr<std::int64_t>(), tensor.data_ptr<std::int64_t>() + tensor.numel()};
-}
+using testing::values;
 
 void write(const std::string& path, const std::string& bytes) {
   fs::create_directories(fs::path(path).parent_path());

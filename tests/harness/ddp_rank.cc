@@ -414,7 +414,7 @@ int die(Suite& suite, int victim) {
   }
 }
 
-int run(const std::string& backend, const std::string& mode, int victim) {
+int train(const std::string& backend, const std::string& mode, int victim) {
   torch::set_num_threads(1);
   DistributedContext distributed(rank_info_from_environment(), 60);
   Suite suite{distributed, backend};
@@ -434,7 +434,7 @@ int run(const std::string& backend, const std::string& mode, int victim) {
 /// ddp_rank BACKEND [MODE [VICTIM]]
 int main(int argc, char** argv) {
   try {
-    return det::run(argv[1], argc > 2 ? argv[2] : "", argc > 3 ? std::atoi(argv[3]) : -1);
+    return det::train(argv[1], argc > 2 ? argv[2] : "", argc > 3 ? std::atoi(argv[3]) : -1);
   } catch (const std::exception& error) {
     std::printf("error: %s\n", error.what());
     return 1;

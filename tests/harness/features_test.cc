@@ -9,23 +9,14 @@
 namespace det {
 namespace {
 
+using testing::Folder;
 using testing::make_state;
 using testing::Record;
+using testing::same_bits;
 using testing::small_data;
 using testing::SmallTrial;
 using Words = std::vector<std::string>;
 
-struct Folder {
-  TemporaryDirectory directory = TemporaryDirectory::create().value();
-  operator const std::string&() const { return directory.path(); }
-};
-
-bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!torch::equal(a[i], b[i])) return false;
-  }
-  return a.size() == b.size();
-}
 std::vector<torch::Tensor> copies(const std::vector<torch::Tensor>& tensors) {
   std::vector<torch::Tensor> copies;
   for (const torch::Tensor& tensor : tensors) copies.push_back(tensor.clone());

@@ -14,8 +14,15 @@
 #include "client.h"
 #include "context_state.h"
 #include "det/det.h"
+#include "tensors.h"
 
 namespace det::testing {
+
+/// A temporary directory, used as its path.
+struct Folder {
+  TemporaryDirectory directory = TemporaryDirectory::create().value();
+  operator const std::string&() const { return directory.path(); }
+};
 
 /// What a RecordingClient saw; outlives it.
 struct Record {

@@ -14,10 +14,10 @@
 
 namespace {
 
-class Folder {
+class RunDirectory {
  public:
-  Folder() : before_(std::filesystem::current_path()) { std::filesystem::current_path(path()); }
-  ~Folder() { std::filesystem::current_path(before_); }
+  RunDirectory() : before_(std::filesystem::current_path()) { std::filesystem::current_path(path()); }
+  ~RunDirectory() { std::filesystem::current_path(before_); }
   const std::string& path() const { return directory_.path(); }
   /// The only checkpoint in ./checkpoints.
   std::string checkpoint() const {
@@ -37,7 +37,7 @@ class Folder {
 };
 
 TEST_CASE("the loop of the Core API guide fits its line and saves it") {
-  Folder folder;
+  RunDirectory folder;
   std::filesystem::copy(DET_SOURCE_DIR "/tests/harness/guides/core.yaml", "core.yaml");
   REQUIRE(core_loop_main() == 0);
   const Line line = load(folder.checkpoint());
@@ -46,7 +46,7 @@ TEST_CASE("the loop of the Core API guide fits its line and saves it") {
 }
 
 TEST_CASE("the loop of the Core API guide saves and leaves when interrupted") {
-  Folder folder;
+  RunDirectory folder;
   {
     det::core::Context core = det::core::init();
     REQUIRE(::raise(SIGINT) == 0);
@@ -60,7 +60,7 @@ TEST_CASE("the loop of the Core API guide saves and leaves when interrupted") {
 }
 
 TEST_CASE("one process is all ranks") {
-  Folder folder;
+  RunDirectory folder;
   det::core::Context core = det::core::init();
   CHECK(mean_over_ranks(core, 2.5) == 2.5);
   const std::string uuid = store_shards(core, 3, "mine");

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "det/amp.h"
+#include "tensors.h"
 
 namespace det {
 namespace {
@@ -24,7 +25,7 @@ using torch::optim::SGD;
 using torch::optim::SGDOptions;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const torch::Device kCpu(torch::kCPU);
+using testing::kCpu;
 
 Tensor weight(double value) { return at::full({5}, value).requires_grad_(); }
 SGD sgd(const Tensor& parameter) { return SGD(std::vector<Tensor>{parameter}, SGDOptions(1.0)); }

@@ -41,11 +41,11 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& name) {
   return optimizer_with<SGD>(SGDOptions(0.1).momentum(0.9), SGDOptions(0.02).momentum(0.9));
 }
 
-using Made = std::unique_ptr<LRScheduler>;
-using Make = std::function<Made(Optimizer&)>;
+using MadeSchedule = std::unique_ptr<LRScheduler>;
+using Make = std::function<MadeSchedule(Optimizer&)>;
 
 template <typename S, typename... Args>
-Made made(Args&&... args) {
+MadeSchedule made(Args&&... args) {
   return std::make_unique<S>(std::forward<Args>(args)...);
 }
 
@@ -201,7 +201,7 @@ void advance(LRScheduler& schedule, int step) {
 
 Rows run(const std::string& name, bool by_hand, Json* saved = nullptr) {
   auto optimizer = make_optimizer(name);
-  const Made schedule = schedules().at(name)(*optimizer);
+  const MadeSchedule schedule = schedules().at(name)(*optimizer);
   Rows rows{row(*optimizer)};
   for (int step = 1; step <= kSteps; ++step) {
     advance(*schedule, step);
@@ -222,7 +222,7 @@ Rows run(const std::string& name, bool by_hand, Json* saved = nullptr) {
 /// From a saved state, the steps that follow.
 Rows go_on(const std::string& name, const Json& saved) {
   auto optimizer = make_optimizer(name);
-  const Made schedule = schedules().at(name)(*optimizer);
+  const MadeSchedule schedule = schedules().at(name)(*optimizer);
   schedule->load_state_dict(saved["state"]);
   for (const std::size_t group : {0, 1}) {
     optimizer->param_groups()[group].options().set_lr(saved["groups"][group]["lr"].get<double>());
@@ -284,7 +284,7 @@ TEST_CASE("A schedule's own state changes nothing, and goes on bit for bit") {
     const Rows rows = run(name, false, &saved);
     CHECK(go_on(name, saved) == Rows(rows.begin() + kSavedAt + 1, rows.end()));
     auto optimizer = make_optimizer(name);
-    const Made schedule = make(*optimizer);
+    const MadeSchedule schedule = make(*optimizer);
     schedule->load_state_dict(saved["state"]);
     CHECK(schedule->state_dict() == saved["state"]);
   }

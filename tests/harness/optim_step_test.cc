@@ -23,25 +23,27 @@
 #include "det/optim.h"
 #include "fused_step.h"
 #include "optim_golden.h"
+#include "tensors.h"
 
 namespace det {
 namespace {
 
 namespace lib = torch::optim;
+using testing::same_bits;
 using torch::Tensor;
 using Tensors = std::vector<Tensor>;
-using Made = std::unique_ptr<lib::Optimizer>;
+using MadeOptimizer = std::unique_ptr<lib::Optimizer>;
 
 template <typename Kind, typename Options>
-std::function<Made(Tensors)> with(Options options) {
-  return [options](Tensors parameters) -> Made { return std::make_unique<Kind>(std::move(parameters), options); };
+std::function<MadeOptimizer(Tensors)> with(Options options) {
+  return [options](Tensors parameters) -> MadeOptimizer { return std::make_unique<Kind>(std::move(parameters), options); };
 }
 
 /// As in golden.py.
-const std::map<std::string, std::function<Made(Tensors)>>& optimizers() {
+const std::map<std::string, std::function<MadeOptimizer(Tensors)>>& optimizers() {
   using lib::SGDOptions, lib::AdamOptions, lib::AdamWOptions, lib::RMSpropOptions, lib::AdagradOptions;
   using optim::AdadeltaOptions;
-  static const std::map<std::string, std::function<Made(Tensors)>> all = {
+  static const std::map<std::string, std::function<MadeOptimizer(Tensors)>> all = {
       {"SGD", with<lib::SGD>(SGDOptions(0.1))},
       {"SGD momentum", with<lib::SGD>(SGDOptions(0.05).momentum(0.9).weight_decay(0.01))},
       {"SGD dampening", with<lib::SGD>(SGDOptions(0.05).momentum(0.8).dampening(0.3))},
@@ -120,13 +122,6 @@ double difference(const Tensors& a, const Tensors& b) {
   }
   return worst;
 }
-bool same_bits(const Tensors& a, const Tensors& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!at::equal(a[i], b[i])) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 TEST_CASE("Optimizers give the parameters that PyTorch gives in Python") {
@@ -141,7 +136,7 @@ TEST_CASE("Optimizers give the parameters that PyTorch gives in Python") {
       if (fused && !is_fusable(name)) continue;
       INFO(name << (fused ? " fused" : ""));
       Tensors parameters{parameter(0, 23), parameter(5, 4)};
-      const Made optimizer = make(parameters);
+      const MadeOptimizer optimizer = make(parameters);
       FusedStep fast(*optimizer);
       for (int step = 0; step < 10; ++step) {
         for (Tensor& p : parameters) set_gradient(p, step);
@@ -160,7 +155,7 @@ TEST_CASE("The fused step goes as LibTorch's own for fifty steps, and each can f
   for (const auto& [name, make] : optimizers()) {
     INFO(name);
     Weights ours(1), theirs(1), mixed(1);
-    const Made fused = make(ours.parameters), plain = make(theirs.parameters), both = make(mixed.parameters);
+    const MadeOptimizer fused = make(ours.parameters), plain = make(theirs.parameters), both = make(mixed.parameters);
     FusedStep fast(*fused), fast_mixed(*both);
     for (int step = 1; step <= 50; ++step) {
       ours.set_gradients(step), theirs.set_gradients(step), mixed.set_gradients(step);
@@ -190,7 +185,7 @@ TEST_CASE("The fused step and the clipped norm have the same bits with one threa
     for (const int threads : {1, 2}) {
       at::set_num_threads(threads);
       Weights weights(2, true);
-      const Made optimizer = optimizers().at(name)(weights.parameters);
+      const MadeOptimizer optimizer = optimizers().at(name)(weights.parameters);
       FusedStep fast(*optimizer);
       for (int step = 0; step < 4; ++step) {
         weights.set_gradients(step);

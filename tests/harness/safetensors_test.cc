@@ -15,7 +15,7 @@
 namespace det {
 namespace {
 
-struct File {
+struct SafetensorsFile {
   TemporaryDirectory directory = TemporaryDirectory::create().value();
   std::string path = directory.path() + "/m.safetensors";
   void write(const std::string& header, std::size_t data) const {
@@ -26,7 +26,7 @@ struct File {
 };
 
 TEST_CASE("tensors come back from safetensors bit for bit") {
-  const File file;
+  const SafetensorsFile file;
   pickle::Dict dict;
   dict.add("a.weight", at::randn({3, 4}).t());
   dict.add("b", at::arange(5, torch::kLong));
@@ -47,7 +47,7 @@ TEST_CASE("tensors come back from safetensors bit for bit") {
 }
 
 TEST_CASE("a module's weights go through safetensors") {
-  const File file;
+  const SafetensorsFile file;
   torch::nn::Linear from(3, 2), to(3, 2), other(4, 2);
   save_safetensors(*from, file.path);
   load_safetensors(file.path, *to);
@@ -57,7 +57,7 @@ TEST_CASE("a module's weights go through safetensors") {
 }
 
 TEST_CASE("a safetensors file made by hand is read") {
-  const File file;
+  const SafetensorsFile file;
   file.write(R"({"x":{"dtype":"I16","shape":[2],"data_offsets":[1,5]},)"
              R"("y":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}  )",
              5);
@@ -66,7 +66,7 @@ TEST_CASE("a safetensors file made by hand is read") {
 }
 
 TEST_CASE("a safetensors file with wrong places or names is refused by name") {
-  const File file;
+  const SafetensorsFile file;
   const auto [header, data, expected] = GENERATE(table<std::string, int, std::string>({
       {R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"y":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
        4, "y overlaps"},
@@ -88,7 +88,7 @@ TEST_CASE("a safetensors file with wrong places or names is refused by name") {
 }
 
 TEST_CASE("a safetensors header is not believed beyond its limits") {
-  const File file;
+  const SafetensorsFile file;
   std::ofstream(file.path) << std::string(8, '\x7f') << "{}";
   CHECK_THROWS_WITH(safetensors::load(file.path), Catch::Contains("header over 100 MB"));
   std::ofstream(file.path) << std::string("\x10\0\0\0\0\0\0\0{}", 10);

@@ -26,7 +26,7 @@ void one(Fixture& fixture, const Options& options) {
   fixture.optimize(Optimizer(fixture.model->parameters(), options));
 }
 namespace optim = torch::optim;
-const std::vector<std::pair<std::string, Optimize>> kKinds{
+const std::vector<std::pair<std::string, Optimize>> kOptimizers{
     {"SGD", [](Fixture& f) { one<optim::SGD>(f, optim::SGDOptions(0.1)); }},
     {"SGD with momentum",
      [](Fixture& f) { one<optim::SGD>(f, optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01)); }},
@@ -56,7 +56,7 @@ pickle::Value through_file(const pickle::Value& value) {
 }
 
 TEST_CASE("a trial of every optimizer goes on from its state with the same bits") {
-  for (const auto& [name, optimize] : kKinds) {
+  for (const auto& [name, optimize] : kOptimizers) {
     INFO(name);
     Fixture first(1), second(2);
     optimize(first), optimize(second);
@@ -75,7 +75,7 @@ TEST_CASE("a trial of every optimizer goes on from its state with the same bits"
 }
 
 TEST_CASE("a state saved before the first step is put back as that") {
-  for (const auto& [name, optimize] : kKinds) {
+  for (const auto& [name, optimize] : kOptimizers) {
     INFO(name);
     Fixture first(1), second(2);
     optimize(first), optimize(second);

@@ -8,20 +8,18 @@
 
 #include "base/clock.h"
 #include "batch_stream.h"
+#include "tensors.h"
 
 namespace det {
 namespace {
 
+using testing::values;
 using Values = std::vector<std::int64_t>;
 
-Values values(const torch::Tensor& tensor) {
-  return {tensor.data_ptr<std::int64_t>(), tensor.data_ptr<std::int64_t>() + tensor.numel()};
-}
-
 /// Records are their number and a random one; slow enough to be worth a thread when `slow`.
-class Numbers : public Dataset {
+class SlowNumbers : public Dataset {
  public:
-  explicit Numbers(std::int64_t count, bool slow = false) : count_(count), slow_(slow) {}
+  explicit SlowNumbers(std::int64_t count, bool slow = false) : count_(count), slow_(slow) {}
   std::int64_t size() const override { return count_; }
   Batch get_batch(const std::vector<std::int64_t>& indices) const override { return get_batch(indices, {}); }
   Batch get_batch(const std::vector<std::int64_t>& indices, const SampleKey& key) const override {
@@ -40,7 +38,7 @@ class Numbers : public Dataset {
   bool slow_;
 };
 
-/// Numbers in the epoch, records and draws of at most `most` batches.
+/// SlowNumbers in the epoch, records and draws of at most `most` batches.
 std::vector<Values> read(const DataLoader& loader, const StreamSpec& spec, std::int64_t step, std::int64_t most) {
   BatchStream stream(loader, spec, step);
   CHECK(stream.last_batch_number() == -1);
@@ -58,7 +56,7 @@ std::vector<Values> read(const DataLoader& loader, const StreamSpec& spec, std::
 
 TEST_CASE("a stream is the same from any step of three epochs, on any number of workers") {
   const auto loader = [](std::int64_t workers, bool slow) {
-    return DataLoader(Numbers(50, slow), {.batch_size = 8, .shuffle = true, .num_workers = workers});
+    return DataLoader(SlowNumbers(50, slow), {.batch_size = 8, .shuffle = true, .num_workers = workers});
   };
   const StreamSpec spec{.seed = 5, .training = true};
   const std::vector<Values> expected = read(loader(0, false), spec, 0, 30);
@@ -77,7 +75,7 @@ TEST_CASE("a stream is the same from any step of three epochs, on any number of 
 
 TEST_CASE("processes with many shards or few see the same batches") {
   for (const bool training : {true, false}) {
-    const DataLoader loader(Numbers(50), {.batch_size = 4, .shuffle = true, .num_workers = training ? 2 : 0});
+    const DataLoader loader(SlowNumbers(50), {.batch_size = 4, .shuffle = true, .num_workers = training ? 2 : 0});
     std::vector<Values> whole;
     for (const std::int64_t count : {4, 2, 1}) {
       std::vector<std::vector<Values>> processes;
@@ -104,7 +102,7 @@ TEST_CASE("processes with many shards or few see the same batches") {
 }
 
 TEST_CASE("the first batches of the epoch fill the gap of its last step") {
-  const DataLoader loader(Numbers(12), {.batch_size = 4});
+  const DataLoader loader(SlowNumbers(12), {.batch_size = 4});
   const auto seen = read(loader, {.world = 2, .first = 1, .training = true}, 1, 2);
   CHECK(seen[0][0] == 3);
   CHECK(Values(seen[0].begin() + 1, seen[0].begin() + 5) == Values{0, 1, 2, 3});
@@ -112,7 +110,7 @@ TEST_CASE("the first batches of the epoch fill the gap of its last step") {
 }
 
 TEST_CASE("validation ends, and says so again") {
-  const DataLoader loader(Numbers(10), {.batch_size = 4, .num_workers = 2});
+  const DataLoader loader(SlowNumbers(10), {.batch_size = 4, .num_workers = 2});
   BatchStream stream(loader, {}, 0);
   for (int i = 0; i < 3; ++i) CHECK(stream.next());
   CHECK_FALSE(stream.next());
@@ -122,7 +120,7 @@ TEST_CASE("validation ends, and says so again") {
 
 TEST_CASE("what a dataset throws reaches the trainer at its batch, which is named") {
   for (const std::int64_t workers : {0, 1, 3}) {
-    auto numbers = std::make_shared<Numbers>(64, true);
+    auto numbers = std::make_shared<SlowNumbers>(64, true);
     numbers->fail_at_ = 48;
     BatchStream stream(DataLoader(numbers, {.batch_size = 8, .num_workers = workers}), {}, 0);
     for (int i = 0; i < 6; ++i) CHECK(stream.next()->size() == 8);
@@ -145,15 +143,15 @@ class TooFew : public Dataset {
 TEST_CASE("a dataset that gives another number of records is named, and so is a sampler that goes astray") {
   BatchStream few(DataLoader(TooFew(), {.batch_size = 4}), {}, 0);
   CHECK_THROWS_WITH(few.next(), Catch::Contains("gave 3 records where 4 were asked for"));
-  BatchStream astray(DataLoader(Numbers(3), {.sampler = SequentialSampler(4)}), {}, 0);
+  BatchStream astray(DataLoader(SlowNumbers(3), {.sampler = SequentialSampler(4)}), {}, 0);
   for (int i = 0; i < 3; ++i) CHECK(astray.next());
   CHECK_THROWS_WITH(astray.next(), Catch::Contains("the sampler gave record 3 of 3"));
 }
 
 TEST_CASE("a sampler, a batch sampler and a collate function of the trial's own are used") {
-  const DataLoader sampled(Numbers(10), {.batch_size = 2, .sampler = SkipSampler(SequentialSampler(10), 7)});
+  const DataLoader sampled(SlowNumbers(10), {.batch_size = 2, .sampler = SkipSampler(SequentialSampler(10), 7)});
   CHECK(values(BatchStream(sampled, {}, 0).next()->data()) == Values{7, 8});
-  const DataLoader batched(Numbers(10), {.batch_sampler = ReproducibleShuffleBatchSampler(
+  const DataLoader batched(SlowNumbers(10), {.batch_sampler = ReproducibleShuffleBatchSampler(
                                              BatchSampler(SequentialSampler(10), 5, false), 1)});
   BatchStream stream(batched, {.training = true}, 0);
   Values both = values(stream.next()->data());
@@ -168,7 +166,7 @@ TEST_CASE("a sampler, a batch sampler and a collate function of the trial's own 
     for (const Batch& record : records) all += record.data();
     return all;
   };
-  const DataLoader collated(Numbers(10), {.batch_size = 4, .num_workers = 2, .collate = sum});
+  const DataLoader collated(SlowNumbers(10), {.batch_size = 4, .num_workers = 2, .collate = sum});
   BatchStream sums(collated, {}, 0);
   for (const std::int64_t expected : {6, 22, 17}) CHECK(sums.next()->tensor().item<std::int64_t>() == expected);
 }
@@ -198,7 +196,7 @@ TEST_CASE("two workers read at the same time, each with operators on one thread"
 
 TEST_CASE("a stream that is left early ends its threads") {
   for (const std::int64_t workers : {0, 1, 4}) {
-    BatchStream stream(DataLoader(Numbers(1000, true), {.batch_size = 2, .num_workers = workers}), {}, 0);
+    BatchStream stream(DataLoader(SlowNumbers(1000, true), {.batch_size = 2, .num_workers = workers}), {}, 0);
     for (int i = 0; i < 6; ++i) CHECK(stream.next());
   }
 }

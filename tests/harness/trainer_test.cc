@@ -12,8 +12,10 @@
 namespace det {
 namespace {
 
+using testing::Folder;
 using testing::make_state;
 using testing::Record;
+using testing::same_bits;
 using testing::SmallTrial;
 using Events = std::vector<std::string>;
 using Steps = std::vector<std::int64_t>;
@@ -31,18 +33,6 @@ Run fit(Record& record, const std::string& storage, const FitOptions& options, J
   for (const torch::Tensor& parameter : trial.model()->parameters()) run.parameters.push_back(parameter.clone());
   return run;
 }
-
-bool same_bits(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!torch::equal(a[i], b[i])) return false;
-  }
-  return a.size() == b.size();
-}
-
-struct Folder {
-  TemporaryDirectory directory = TemporaryDirectory::create().value();
-  operator const std::string&() const { return directory.path(); }
-};
 
 TEST_CASE("what is due at one batch comes in order: training, validation, progress") {
   Folder storage;

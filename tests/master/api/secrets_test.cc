@@ -9,7 +9,7 @@
 namespace det::api {
 namespace {
 
-constexpr const char* kConfig = R"(# a comment
+constexpr const char* kMaskedConfig = R"(# a comment
 name: x
 environment:
   environment_variables:
@@ -24,13 +24,13 @@ data:
 )";
 
 TEST_CASE("secrets are masked wherever they stand, and nothing else is") {
-  const std::string shown = masked_yaml(kConfig);
+  const std::string shown = masked_yaml(kMaskedConfig);
   INFO(shown);
   CHECK(shown.find("canary") == std::string::npos);
   for (const char* kept : {"PLAIN=shown", "AWS_SECRET_ACCESS_KEY=****", "wandb_api_key=****", "username: me",
                            "bucket: b", "shown-too"})
     CHECK(shown.find(kept) != std::string::npos);
-  const auto json = parse_yaml(kConfig, "");
+  const auto json = parse_yaml(kMaskedConfig, "");
   REQUIRE(json);
   CHECK(masked_json(to_json(*json).dump()).find("canary") == std::string::npos);
   CHECK(masked_policies("constraints: {}\ninvariant_config:\n  data: {secrets: {a: canary-8}}\n")

@@ -6,8 +6,6 @@
 namespace det::core {
 namespace {
 
-const TrialId kTrial{1};
-
 HeldAllocation held(const Bench& bench, AllocationState state, std::optional<Exit> exit = std::nullopt) {
   return {bench.live(kTrial)->id, state, std::move(exit)};
 }

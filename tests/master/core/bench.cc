@@ -106,6 +106,11 @@ void Bench::exit(TrialId trial, ExitKind kind, std::size_t part) {
   update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"}, part);
 }
 
+Code code_of(const std::optional<Result<ReplyValue>>& reply) {
+  REQUIRE((reply && !*reply));
+  return reply->error().code;
+}
+
 Result<ReplyValue> Bench::attach(TrialId trial, RunNumber run) {
   return *step(HarnessAttached{0, trial, run});
 }

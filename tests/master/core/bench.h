@@ -12,6 +12,11 @@
 
 namespace det::core {
 
+const TrialId kTrial{1};  ///< the first trial that a bench submits
+
+/// The error code of a refused input. A reply that is missing or a success fails the test.
+Code code_of(const std::optional<Result<ReplyValue>>& reply);
+
 class Bench {
  public:
   explicit Bench(Options options = {});

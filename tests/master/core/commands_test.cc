@@ -33,11 +33,6 @@ struct Commands : Bench {
   }
 };
 
-Code code_of(const std::optional<Result<ReplyValue>>& reply) {
-  REQUIRE((reply && !*reply));
-  return reply->error().code;
-}
-
 TEST_CASE("a command is started with what was asked for, and ends with its exit") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);

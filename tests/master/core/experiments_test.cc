@@ -6,8 +6,6 @@
 namespace det::core {
 namespace {
 
-const TrialId kTrial{1};
-
 TEST_CASE("a submission repeated with its request id is the same experiment") {
   Bench bench;
   const ExperimentId id = bench.submit(bench.config(), "mine");

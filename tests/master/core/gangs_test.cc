@@ -6,8 +6,6 @@
 namespace det::core {
 namespace {
 
-const TrialId kTrial{1};
-
 /// Two agents of one slot each and a trial of two slots.
 struct Pair : Bench {
   explicit Pair(Options options = {}) : Bench(std::move(options)) {

@@ -6,11 +6,6 @@
 namespace det::core {
 namespace {
 
-Code code_of(const std::optional<Result<ReplyValue>>& reply) {
-  REQUIRE((reply && !*reply));
-  return reply->error().code;
-}
-
 /// One agent of one slot; the first experiment runs, two wait.
 struct Line : Bench {
   Line() {

@@ -7,7 +7,6 @@
 namespace det::core {
 namespace {
 
-const TrialId kTrial{1};
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::string> searcher_events(const Bench& bench) {

@@ -6,8 +6,6 @@
 namespace det::core {
 namespace {
 
-const TrialId kTrial{1};
-
 TEST_CASE("after a restart an agent that never comes back is given up") {
   Bench bench;
   bench.connect("a1", 1);

@@ -6,7 +6,6 @@
 namespace det::core {
 namespace {
 
-const TrialId kTrial{1};
 const ExperimentId kExperiment{1};
 
 struct Outside : Bench {
