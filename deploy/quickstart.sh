@@ -133,9 +133,10 @@ start_agent() {
   echo "agent: connected, $("$bin/det" -m "$(master_url)" slot list --json | jq length) slot(s)"
 }
 
-# Parts of 1000, from ninja's "[done/all]".
+# Parts of 1000, from ninja's "[done/all] STEP". Steps that generate code take no time and come first.
 build_done() {
-  grep -aoE '^\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -d '[]' | awk -F/ '{ printf "%d", 1000 * $1 / $2 }'
+  awk -F'[][/ ]' '/^\[[0-9]+\/[0-9]+\]/ { done = $2; all = $3; if (/ (Building|Linking) /) built++ }
+                  END { if (all) printf "%d", 1000 * built / (all - done + built) }' "$1"
 }
 
 configure_and_build() {
@@ -198,7 +199,7 @@ result() {
   uuid=$(echo "$described" | jq -r '.latestCheckpointUuid // empty')
   [ -n "$uuid" ] && "$bin/det" -m "$(master_url)" checkpoint describe "$uuid" --json | jq -r '"checkpoint:  " + .storagePath'
   if "$bin/det" -m "$(master_url)" trial logs "$trial" | grep -q 'drawn by the example'; then
-    echo "data:        DIGITS DRAWN BY THE EXAMPLE, not MNIST: no data directory was given and no mirror could be reached"
+    echo "data:        DIGITS DRAWN BY THE EXAMPLE, not MNIST: no --data, and no mirror could be reached"
   fi
 }
 
@@ -249,7 +250,8 @@ if [ "$train" = 1 ]; then
 fi
 cat <<TEXT
 
-web UI:      $DET_MASTER   (user admin, password in $state/master/admin-password)
+web UI:      $DET_MASTER
+login:       admin, password in $state/master/admin-password
 stop:        deploy/quickstart.sh --stop
 
 Next, for a trial of your own:

@@ -15,7 +15,7 @@ class Data {
   Data(std::string dir, bool drawn) : dir_(std::move(dir)), drawn_(drawn) {}
   Data(Data&& other) : dir_(std::move(other.dir_)), drawn_(std::exchange(other.drawn_, false)) {}
   ~Data() {
-    if (drawn_) std::cout << "NOTE: trained on digits drawn by the example, not on MNIST (no network)" << std::endl;
+    if (drawn_) std::cout << "NOTE: digits drawn by the example, not MNIST (no network)" << std::endl;
   }
   const std::string& dir() const { return dir_; }
 
@@ -52,8 +52,7 @@ inline bool download_mnist(const std::string& dir) {
 inline Data find_data(const det::Json& config) {
   if (config.contains("dir") && !config["dir"].is_null()) return {config["dir"].get<std::string>(), false};
   if (download_mnist(cache_dir())) return {cache_dir(), false};
-  std::cout << "NOTE: MNIST cannot be downloaded; drawing digits instead. Set data.dir to a directory that has it."
-            << std::endl;
+  std::cout << "NOTE: no MNIST: drawing digits. Set data.dir to its directory." << std::endl;
   draw_digits(cache_dir() + "/drawn");
   return {cache_dir() + "/drawn", true};
 }
