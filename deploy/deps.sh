@@ -13,7 +13,7 @@ build_packages=(
   libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
   libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
-test_packages=(catch2 python3-torch fio libbenchmark-dev clang chromium python3 python3-botocore)
+test_packages=(git catch2 python3-torch fio libbenchmark-dev clang chromium python3 python3-botocore)
 # clang's sanitizers and libFuzzer: Debian 12 has no package without a version.
 case "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" in
   bookworm) test_packages+=(libclang-rt-14-dev) ;;

@@ -40,8 +40,7 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount --rbind /sys "$root/sys"
 rm -rf "$root/src"
-mkdir -p "$root/src"
-git -C "$here" archive HEAD | tar -x -C "$root/src"
+git clone -q --depth 1 "file://$here" "$root/src"
 
 while [ $# -gt 0 ]; do
   case "$1" in
