@@ -159,6 +159,14 @@ build() {
   }
 }
 
+# Says why the master will serve no web UI, where npm could not fetch its packages.
+check_webui() {
+  [ -e "${prefix:-$built}/share/det/webui/index.html" ] && return
+  echo "web UI: not built, because npm could not fetch its packages:" >&2
+  grep -a 'npm ERR!' "$state/build.log" 2>/dev/null | head -n 4 | cut -c1-106 | sed 's/^/    /' >&2
+  echo "web UI: run deploy/quickstart.sh again when the package registry can be reached" >&2
+}
+
 # Installs det's own packages, with what they depend on; then no compiler runs but the trial's.
 install_packages() {
   local files=("$packages"/det-master_*.deb "$packages"/det-agent_*.deb "$packages"/det-cli_*.deb "$packages"/libdet-dev_*.deb)
@@ -231,6 +239,7 @@ else
   say "building (release)"
   build 9>&-
 fi
+check_webui
 say "starting the cluster (state: $state)"
 start_master 9>&-
 "$bin/det" -m "$(master_url)" user login admin --password-file "$state/master/admin-password"

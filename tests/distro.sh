@@ -9,7 +9,7 @@ usage: tests/distro.sh SUITE ROOT STEP...
   ROOT   directory of the Debian; made when absent, used again when there
   STEP   quickstart        deploy/quickstart.sh, build included
          packages DIR      deploy/quickstart.sh --from-packages with the .deb files of DIR
-         tests             tests/run.sh
+         tests [SUITE...]  tests/run.sh; the last step
 TEXT
 }
 [ $# -ge 3 ] || { usage >&2; exit 2; }
@@ -25,20 +25,27 @@ timed() {
   echo "== $(printf '%s ' "${@: -3}"): exit $status in $((SECONDS - begin)) s"
   return "$status"
 }
-inside() { chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+# Node has authorities of its own; the system's are those of this machine.
+inside() { chroot "$root" env -i HOME=/root NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 leave() {
   inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true
-  for place in dev/shm dev/pts dev proc sys; do umount -l "$root/$place" 2>/dev/null || true; done
+  umount -R -l "$root" 2>/dev/null || true
 }
 
 [ -e "$root/etc/debian_version" ] || timed debootstrap --variant=minbase "$suite" "$root" "$mirror" >/dev/null
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # The mirror and the proxy that this machine uses.
 cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+mkdir -p "$root/usr/local/share/ca-certificates"
+cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
+[ ! -x "$root/usr/sbin/update-ca-certificates" ] || chroot "$root" update-ca-certificates >/dev/null
 trap leave EXIT
+# A mount point, as the root of a machine is: the agent mounts below it.
+mount --bind "$root" "$root"
+mount --make-private "$root"
 mount -t proc proc "$root/proc"
-mount --rbind /dev "$root/dev"
-mount --rbind /sys "$root/sys"
+mount --rbind --make-rslave /dev "$root/dev"
+mount --rbind --make-rslave /sys "$root/sys"
 rm -rf "$root/src"
 git clone -q --depth 1 "file://$here" "$root/src"
 
@@ -51,7 +58,7 @@ while [ $# -gt 0 ]; do
       timed inside /src/deploy/quickstart.sh --from-packages /packages
       shift
       ;;
-    tests) timed inside /src/tests/run.sh ;;
+    tests) shift; timed inside /src/tests/run.sh "$@"; break ;;
     *) usage >&2; exit 2 ;;
   esac
   shift
