@@ -93,6 +93,8 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   const auto path = variables.find("PATH");
   variables["PATH"] =
       around.programs + ":" + (path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
+  // Python keeps up to 8 KiB of output back when it writes to a pipe, and loses them when it is killed.
+  variables.try_emplace("PYTHONUNBUFFERED", "1");
   const std::string threads = std::to_string(thread_count(order, around));
   variables["OMP_NUM_THREADS"] = threads;
   variables["OPENBLAS_NUM_THREADS"] = threads;

@@ -89,6 +89,13 @@ TEST_CASE("a task finds in its environment who it is", "[environment]") {
   CHECK(found["DET_STEPS_COMPLETED"] == "400");
 }
 
+TEST_CASE("Python does not buffer a task's output unless the user wants it to", "[environment]") {
+  v1::StartAllocation start = order();
+  CHECK(variables(start, around("CPU", 1)).at("PYTHONUNBUFFERED") == "1");
+  (*start.mutable_environment())["PYTHONUNBUFFERED"] = "";
+  CHECK(variables(start, around("CPU", 1)).at("PYTHONUNBUFFERED").empty());
+}
+
 TEST_CASE("threads are those of one slot", "[environment]") {
   CHECK(variables(order(), around("CPU", 1))["OMP_NUM_THREADS"] == "8");
   CHECK(variables(order(), around("CPU", 2))["OPENBLAS_NUM_THREADS"] == "4");
