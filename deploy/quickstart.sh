@@ -159,12 +159,14 @@ build() {
   }
 }
 
-# Says why the master will serve no web UI, where npm could not fetch its packages.
+# Says why the master will serve no web UI: a build goes on when npm cannot fetch its packages.
 check_webui() {
-  [ -e "${prefix:-$built}/share/det/webui/index.html" ] && return
-  echo "web UI: not built, because npm could not fetch its packages:" >&2
-  grep -a 'npm ERR!' "$state/build.log" 2>/dev/null | head -n 4 | cut -c1-106 | sed 's/^/    /' >&2
-  echo "web UI: run deploy/quickstart.sh again when the package registry can be reached" >&2
+  local webui=${prefix:-$built}/share/det/webui
+  [ ! -e "$webui/index.html" ] || return 0
+  echo "web UI: not in $webui; the cluster works without it" >&2
+  [ -z "$prefix" ] || return 0
+  grep -aE 'npm (ERR!|error)' "$state/build.log" | head -n 4 | cut -c1-106 | sed 's/^/    /' >&2 || true
+  echo "web UI: run deploy/quickstart.sh again when npm's registry can be reached" >&2
 }
 
 # Installs det's own packages, with what they depend on; then no compiler runs but the trial's.
@@ -223,7 +225,8 @@ mkdir -p "$state" 2>/dev/null && [ -w "$state" ] || {
 }
 # The login of the det command is kept in the home directory, or beside the state where that cannot be written.
 config=""
-if ! mkdir -p "${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/det" 2>/dev/null; then
+login="${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/det"
+if ! { mkdir -p "$login" 2>/dev/null && [ -w "$login" ]; }; then
   export XDG_CONFIG_HOME=$state/config
   config=" XDG_CONFIG_HOME=$XDG_CONFIG_HOME"
 fi
@@ -257,9 +260,11 @@ if [ "$train" = 1 ]; then
   echo "experiment:  $experiment"
   result "$("$bin/det" experiment describe "$experiment" --json | jq '.trials[0].id')"
 fi
+address="web UI:     "
+[ -e "${prefix:-$built}/share/det/webui/index.html" ] || address="master:     "
 cat <<TEXT
 
-web UI:      $DET_MASTER
+$address $DET_MASTER
 login:       admin, password in $state/master/admin-password
 stop:        deploy/quickstart.sh --stop
 

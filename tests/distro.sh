@@ -26,7 +26,10 @@ timed() {
   return "$status"
 }
 # Node has authorities of its own; the system's are those of this machine.
-inside() { chroot "$root" env -i HOME=/root NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+inside() {
+  chroot "$root" env -i HOME=/root NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
 leave() {
   inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true
   umount -R -l "$root" 2>/dev/null || true
@@ -37,7 +40,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 # The mirror and the proxy that this machine uses.
 cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
 mkdir -p "$root/usr/local/share/ca-certificates"
-cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
+cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || true
 [ ! -x "$root/usr/sbin/update-ca-certificates" ] || chroot "$root" update-ca-certificates >/dev/null
 trap leave EXIT
 # A mount point, as the root of a machine is: the agent mounts below it.

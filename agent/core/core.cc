@@ -18,7 +18,7 @@ void earliest(std::optional<MonoTime>& best, const std::optional<MonoTime>& cand
   if (candidate && (!best || *candidate < *best)) best = candidate;
 }
 
-Duration wait_for_log(const std::optional<Exit>& stop) { return stop ? kReportStoppedExit : kReportOwnExit; }
+Duration max_log_wait(const std::optional<Exit>& stop) { return stop ? kReportStoppedExit : kReportOwnExit; }
 
 }  // namespace
 
@@ -74,7 +74,7 @@ void Core::handle(const Connected& input) {
   heard_ = now_;
   connected_ = true;
   for (auto& [id, allocation] : allocations_) {
-    if (allocation.exit && !allocation.told) allocation.tell_at = now_ + wait_for_log(allocation.stop);
+    if (allocation.exit && !allocation.told) allocation.tell_at = now_ + max_log_wait(allocation.stop);
     report(id, allocation);  // what changed since our Hello
   }
 }
@@ -164,7 +164,7 @@ void Core::conclude(const AllocationId& id, Allocation& allocation, Exit exit) {
   allocation.launching = false;
   allocation.kill_at.reset();
   allocation.exit = std::move(exit);
-  allocation.tell_at = now_ + wait_for_log(allocation.stop);
+  allocation.tell_at = now_ + max_log_wait(allocation.stop);
   effects_.push_back(Conclude{id, *allocation.exit});
 }
 

@@ -56,6 +56,8 @@ def main():
     parser.add_argument("pattern", nargs="?")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_intermixed_args()
+    if options.jobs != 1 and options.pattern:
+        parser.error("--jobs runs whole classes; leave PATTERN out")
     os.environ["DET_E2E_BUILD"] = str(pathlib.Path(options.build).resolve())
     sys.path.insert(0, str(HERE))
     loader = unittest.TestLoader()

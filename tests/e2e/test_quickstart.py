@@ -38,7 +38,7 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(foreign.read_text(), text)
         self.assertTrue((self.home / ".config" / "det" / "auth.json").exists())
 
-    def test_a_port_that_is_taken_is_named_and_without_a_wish_the_next_is_used(self):
+    def test_a_port_that_is_taken_is_named_and_is_used_once_it_is_free(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -66,6 +66,15 @@ class Quickstart(unittest.TestCase):
     def test_a_line_has_at_most_110_columns(self):
         for line in self.start().splitlines():
             self.assertLessEqual(len(line.replace(str(self.home), "~").replace(str(BUILD), "build")), 110, line)
+
+    def test_programs_without_a_web_ui_start_and_say_so(self):
+        prefix = self.home / "prefix"
+        prefix.mkdir()
+        (prefix / "bin").symlink_to(BUILD / "bin")
+        out = self.run_script("--prefix", str(prefix), "--no-train")
+        self.assertIn("web UI: not in", out)
+        self.assertIn("agent: connected", out)
+        self.assertNotIn("web UI:      http", out)
 
     def test_a_directory_without_programs_is_named(self):
         self.assertIn("has no det-master", self.run_script("--prefix", str(self.home), expect=1))

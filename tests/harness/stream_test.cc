@@ -38,7 +38,7 @@ class SlowNumbers : public Dataset {
   bool slow_;
 };
 
-/// SlowNumbers in the epoch, records and draws of at most `most` batches.
+/// Numbers in the epoch, records and draws of at most `most` batches.
 std::vector<Values> read(const DataLoader& loader, const StreamSpec& spec, std::int64_t step, std::int64_t most) {
   BatchStream stream(loader, spec, step);
   CHECK(stream.last_batch_number() == -1);
