@@ -72,8 +72,8 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
                                                  const v1::ShipLogsRequest* request,
                                                  v1::ShipLogsResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  const bool taken =
-      context_.workers.try_post([this, reactor, request, response, peer = peer_of(*call)] {
+  post(
+      context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
         const auto caller = authorize_agent(peer, context_.pool);
         if (!caller) return reactor->Finish(to_grpc(caller.error()));
         if (auto named = caller->check_name(request->agent_id()); !named)
@@ -105,8 +105,6 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
           reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
         }
       });
-  if (!taken)
-    reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
   return reactor;
 }
 

@@ -258,6 +258,12 @@ class RefusedLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCo
 
 }  // namespace
 
+AgentService::AgentService(const Context& context) : Service(context, "det.v1.AgentService") {
+  bidi_stream("Link", &AgentService::Link);
+  server_stream("GetContext", &AgentService::GetContext);
+  deferred("ShipLogs", &AgentService::ShipLogs);
+}
+
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(grpc::CallbackServerContext* call) {
   Peer peer = peer_of(*call);
   if (auto possible = may_be_agent(peer); !possible) return new RefusedLink(possible.error());

@@ -6,24 +6,23 @@
 #include <memory>
 #include <vector>
 
-#include "det/v1/agent.grpc.pb.h"
+#include "det/v1/agent.pb.h"
 #include "master/api/agent_auth.h"
-#include "master/api/unary.h"
+#include "master/api/service.h"
 #include "storage/work.h"
 
 namespace det::api {
 
 class AgentLink;
 
-class AgentService final : public v1::AgentService::CallbackService {
+class AgentService final : public Service {
  public:
-  explicit AgentService(const Context& context) : context_(context) {}
-  grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* Link(
-      grpc::CallbackServerContext* call) override;
+  explicit AgentService(const Context& context);
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* Link(grpc::CallbackServerContext* call);
   grpc::ServerWriteReactor<v1::GetContextResponse>* GetContext(grpc::CallbackServerContext* call,
-                                                               const v1::GetContextRequest* request) override;
+                                                               const v1::GetContextRequest* request);
   grpc::ServerUnaryReactor* ShipLogs(grpc::CallbackServerContext* call, const v1::ShipLogsRequest* request,
-                                     v1::ShipLogsResponse* response) override;
+                                     v1::ShipLogsResponse* response);
 
   /// Passes a command on when that session is still the agent's; else drops it (the core learns of the lost
   /// link and sends again). Any thread.
@@ -43,7 +42,6 @@ class AgentService final : public v1::AgentService::CallbackService {
  private:
   friend class AgentLink;
   void send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command);
-  const Context& context_;
   // The edge worker's own.
   std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
   std::uint64_t next_session_ = 1;

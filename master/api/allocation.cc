@@ -24,54 +24,61 @@ void part_to_proto(const core::AllocationPart& part, v1::AllocationPart* out) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* AllocationService::GetTrialAllocations(grpc::CallbackServerContext* call,
-                                                                 const v1::GetTrialAllocationsRequest* request,
-                                                                 v1::GetTrialAllocationsResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const TrialId id(request->trial_id());
-    TRY(db::get_trial(context_.pool, id));
-    TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, id));
-    for (const db::AllocationRow& row : rows) {
-      v1::TrialAllocation* out = response->add_allocations();
-      out->set_id(row.id.value);
-      out->set_run(static_cast<int>(row.run));
-      out->set_state(row.state);
-      for (const core::AllocationPart& part : row.parts) part_to_proto(part, out->add_parts());
-      if (out->parts_size() > 0) {
-        out->set_agent_id(out->parts(0).agent_id());
-        *out->mutable_slots() = out->parts(0).slots();
-      }
-      out->set_resource_pool(row.pool);
-      to_proto(row.started, out->mutable_start_time());
-      if (row.ended) to_proto(*row.ended, out->mutable_end_time());
-      out->set_exit_kind(row.exit_kind.value_or(""));
-      if (row.exit_code) out->mutable_exit_code()->set_value(static_cast<int>(*row.exit_code));
-      out->set_exit_message(row.exit_message.value_or(""));
-    }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.AllocationService/GetTrialAllocations", body);
+AllocationService::AllocationService(const Context& context) : Service(context, "det.v1.AllocationService") {
+  unary("GetTrialAllocations", &AllocationService::GetTrialAllocations);
+  unary("GetAllocation", &AllocationService::GetAllocation);
+  deferred("AllocationAllGather", &AllocationService::AllocationAllGather);
+  unary("AllocationWaiting", &AllocationService::AllocationWaiting);
+  unary("MarkAllocationResourcesDaemon", &AllocationService::MarkAllocationResourcesDaemon);
+  unary("AllocationPendingPreemptionSignal", &AllocationService::AllocationPendingPreemptionSignal);
+  unary("AllocationRendezvousInfo", &AllocationService::AllocationRendezvousInfo);
+  deferred("AllocationPreemptionSignal", &AllocationService::AllocationPreemptionSignal);
+  unary("AckAllocationPreemptionSignal", &AllocationService::AckAllocationPreemptionSignal);
+  unary("PostAllocationAcceleratorData", &AllocationService::PostAllocationAcceleratorData);
+  unary("PostAllocationProxyAddress", &AllocationService::PostAllocationProxyAddress);
+  unary("AllocationReady", &AllocationService::AllocationReady);
 }
 
-grpc::ServerUnaryReactor* AllocationService::GetAllocation(grpc::CallbackServerContext* call,
-                                                           const v1::GetAllocationRequest* request,
-                                                           v1::GetAllocationResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const std::string& id = request->allocation_id();
-    // The name of an allocation is its task's and the number of the run.
-    const TaskId task(id.substr(0, id.rfind('.')));
-    const auto facts = db::get_task(context_.pool, task);
-    if (facts) {
-      TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, facts->holder));
-      for (const db::AllocationRow& row : rows) {
-        if (row.id.value != id) continue;
-        to_proto(row, task, response->mutable_allocation());
-        return {};
-      }
+Status AllocationService::GetTrialAllocations(const Caller&, const v1::GetTrialAllocationsRequest& request,
+                                              v1::GetTrialAllocationsResponse* response) {
+  const TrialId id(request.trial_id());
+  TRY(db::get_trial(context_.pool, id));
+  TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, id));
+  for (const db::AllocationRow& row : rows) {
+    v1::TrialAllocation* out = response->add_allocations();
+    out->set_id(row.id.value);
+    out->set_run(static_cast<int>(row.run));
+    out->set_state(row.state);
+    for (const core::AllocationPart& part : row.parts) part_to_proto(part, out->add_parts());
+    if (out->parts_size() > 0) {
+      out->set_agent_id(out->parts(0).agent_id());
+      *out->mutable_slots() = out->parts(0).slots();
     }
-    return fail(Code::kNotFound, "allocation " + make_utf8(id) + " not found");
-  };
-  return unary(context_, call, request, "/det.v1.AllocationService/GetAllocation", body);
+    out->set_resource_pool(row.pool);
+    to_proto(row.started, out->mutable_start_time());
+    if (row.ended) to_proto(*row.ended, out->mutable_end_time());
+    out->set_exit_kind(row.exit_kind.value_or(""));
+    if (row.exit_code) out->mutable_exit_code()->set_value(static_cast<int>(*row.exit_code));
+    out->set_exit_message(row.exit_message.value_or(""));
+  }
+  return {};
+}
+
+Status AllocationService::GetAllocation(const Caller&, const v1::GetAllocationRequest& request,
+                                        v1::GetAllocationResponse* response) {
+  const std::string& id = request.allocation_id();
+  // The name of an allocation is its task's and the number of the run.
+  const TaskId task(id.substr(0, id.rfind('.')));
+  const auto facts = db::get_task(context_.pool, task);
+  if (facts) {
+    TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, facts->holder));
+    for (const db::AllocationRow& row : rows) {
+      if (row.id.value != id) continue;
+      to_proto(row, task, response->mutable_allocation());
+      return {};
+    }
+  }
+  return fail(Code::kNotFound, "allocation " + make_utf8(id) + " not found");
 }
 
 }  // namespace det::api

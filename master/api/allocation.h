@@ -5,49 +5,43 @@
 #include <memory>
 #include <vector>
 
-#include "det/v1/allocation.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/allocation.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
-class AllocationService final : public v1::AllocationService::CallbackService {
+class AllocationService final : public Service {
  public:
-  explicit AllocationService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* GetTrialAllocations(grpc::CallbackServerContext* call, const v1::GetTrialAllocationsRequest* request,
-                               v1::GetTrialAllocationsResponse* response) override;
-  grpc::ServerUnaryReactor* GetAllocation(grpc::CallbackServerContext* call, const v1::GetAllocationRequest* request,
-                                          v1::GetAllocationResponse* response) override;
+  explicit AllocationService(const Context& context);
+  Status GetTrialAllocations(const Caller& caller, const v1::GetTrialAllocationsRequest& request,
+                             v1::GetTrialAllocationsResponse* response);
+  Status GetAllocation(const Caller& caller, const v1::GetAllocationRequest& request,
+                       v1::GetAllocationResponse* response);
   // allocation_gather.cc
   grpc::ServerUnaryReactor* AllocationAllGather(grpc::CallbackServerContext* call,
                                                 const v1::AllocationAllGatherRequest* request,
-                                                v1::AllocationAllGatherResponse* response) override;
+                                                v1::AllocationAllGatherResponse* response);
   // allocation_calls.cc
-  grpc::ServerUnaryReactor* AllocationWaiting(grpc::CallbackServerContext* call, const v1::AllocationRequest* request,
-                                              v1::AllocationResponse* response) override;
-  grpc::ServerUnaryReactor* MarkAllocationResourcesDaemon(grpc::CallbackServerContext* call,
-                                                          const v1::MarkAllocationResourcesDaemonRequest* request,
-                                                          v1::AllocationResponse* response) override;
-  grpc::ServerUnaryReactor* AllocationPendingPreemptionSignal(grpc::CallbackServerContext* call,
-                                                              const v1::AllocationRequest* request,
-                                                              v1::AllocationResponse* response) override;
-  grpc::ServerUnaryReactor* AllocationRendezvousInfo(grpc::CallbackServerContext* call,
-                                                     const v1::AllocationRendezvousInfoRequest* request,
-                                                     v1::AllocationRendezvousInfoResponse* response) override;
+  Status AllocationWaiting(const Caller& caller, const v1::AllocationRequest& request,
+                           v1::AllocationResponse* response);
+  Status MarkAllocationResourcesDaemon(const Caller& caller,
+                                       const v1::MarkAllocationResourcesDaemonRequest& request,
+                                       v1::AllocationResponse* response);
+  Status AllocationPendingPreemptionSignal(const Caller& caller, const v1::AllocationRequest& request,
+                                           v1::AllocationResponse* response);
+  Status AllocationRendezvousInfo(const Caller& caller, const v1::AllocationRendezvousInfoRequest& request,
+                                  v1::AllocationRendezvousInfoResponse* response);
   grpc::ServerUnaryReactor* AllocationPreemptionSignal(grpc::CallbackServerContext* call,
                                                        const v1::AllocationPreemptionSignalRequest* request,
-                                                       v1::AllocationPreemptionSignalResponse* response) override;
-  grpc::ServerUnaryReactor* AckAllocationPreemptionSignal(grpc::CallbackServerContext* call,
-                                                          const v1::AllocationRequest* request,
-                                                          v1::AllocationResponse* response) override;
-  grpc::ServerUnaryReactor* PostAllocationAcceleratorData(grpc::CallbackServerContext* call,
-                                                          const v1::AllocationRequest* request,
-                                                          v1::AllocationResponse* response) override;
-  grpc::ServerUnaryReactor* PostAllocationProxyAddress(grpc::CallbackServerContext* call,
-                                                       const v1::AllocationRequest* request,
-                                                       v1::AllocationResponse* response) override;
-  grpc::ServerUnaryReactor* AllocationReady(grpc::CallbackServerContext* call,
-                                            const v1::AllocationRequest* request,
-                                            v1::AllocationResponse* response) override;
+                                                       v1::AllocationPreemptionSignalResponse* response);
+  Status AckAllocationPreemptionSignal(const Caller& caller, const v1::AllocationRequest& request,
+                                       v1::AllocationResponse* response);
+  Status PostAllocationAcceleratorData(const Caller& caller, const v1::AllocationRequest& request,
+                                       v1::AllocationResponse* response);
+  Status PostAllocationProxyAddress(const Caller& caller, const v1::AllocationRequest& request,
+                                    v1::AllocationResponse* response);
+  Status AllocationReady(const Caller& caller, const v1::AllocationRequest& request,
+                         v1::AllocationResponse* response);
 
   /// Answers the polls of an allocation that is asked to leave. Any thread.
   void preempt(const AllocationId& id);
@@ -58,9 +52,6 @@ class AllocationService final : public v1::AllocationService::CallbackService {
 
  private:
   struct Poll;
-  /// Says yes to the processes of an allocation, and keeps nothing.
-  grpc::ServerUnaryReactor* noted(grpc::CallbackServerContext* call, const char* method,
-                                  const v1::AllocationRequest* request);
   /// allocation_gather.cc; on the edge worker.
   struct Gather;
   struct Peer;
@@ -70,8 +61,7 @@ class AllocationService final : public v1::AllocationService::CallbackService {
 
   std::vector<std::shared_ptr<Poll>> polls_;  ///< of the edge worker
   std::map<AllocationId, std::vector<std::shared_ptr<Gather>>> gathers_;  ///< likewise; the newest last
-  bool closed_ = false;                       ///< likewise
-  const Context& context_;
+  bool closed_ = false;                                                   ///< likewise
 };
 
 }  // namespace det::api

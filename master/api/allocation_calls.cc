@@ -98,86 +98,68 @@ void AllocationService::close() {
   close_gathers();
 }
 
-grpc::ServerUnaryReactor* AllocationService::AllocationRendezvousInfo(
-    grpc::CallbackServerContext* call, const v1::AllocationRendezvousInfoRequest* request,
-    v1::AllocationRendezvousInfoResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(const Reporter reporter,
-               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
-    TRY(context_.loop.ask(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run}));
-    v1::RendezvousInfo* info = response->mutable_rendezvous_info();
-    info->set_rank(static_cast<int>(part_of(request->resources_id(), reporter)));
-    for (const core::AllocationPart& part : reporter.parts) {
-      info->add_addresses(part.address.empty() ? "127.0.0.1" : part.address);
-      info->add_slots(static_cast<int>(part.slots.size()));
-    }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.AllocationService/AllocationRendezvousInfo", body);
+Status AllocationService::AllocationRendezvousInfo(const Caller& caller,
+                                                   const v1::AllocationRendezvousInfoRequest& request,
+                                                   v1::AllocationRendezvousInfoResponse* response) {
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
+  TRY(context_.loop.ask(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run}));
+  v1::RendezvousInfo* info = response->mutable_rendezvous_info();
+  info->set_rank(static_cast<int>(part_of(request.resources_id(), reporter)));
+  for (const core::AllocationPart& part : reporter.parts) {
+    info->add_addresses(part.address.empty() ? "127.0.0.1" : part.address);
+    info->add_slots(static_cast<int>(part.slots.size()));
+  }
+  return {};
 }
 
-grpc::ServerUnaryReactor* AllocationService::AckAllocationPreemptionSignal(grpc::CallbackServerContext* call,
-                                                                           const v1::AllocationRequest* request,
-                                                                           v1::AllocationResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    TRY_ASSIGN(const Reporter reporter,
-               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
-    TRY(context_.loop.ask(core::AcknowledgePreemption{.trial = reporter.trial, .run = reporter.run}));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.AllocationService/AckAllocationPreemptionSignal", body);
+Status AllocationService::AckAllocationPreemptionSignal(const Caller& caller,
+                                                        const v1::AllocationRequest& request,
+                                                        v1::AllocationResponse*) {
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
+  TRY(context_.loop.ask(core::AcknowledgePreemption{.trial = reporter.trial, .run = reporter.run}));
+  return {};
 }
 
-grpc::ServerUnaryReactor* AllocationService::noted(grpc::CallbackServerContext* call, const char* method,
-                                                   const v1::AllocationRequest* request) {
-  return unary(context_, call, request, method, [this, request](const Caller& caller) {
-    return admit(context_, caller, {.allocation = AllocationId(request->allocation_id())});
-  });
-}
-grpc::ServerUnaryReactor* AllocationService::PostAllocationAcceleratorData(grpc::CallbackServerContext* call,
-                                                                           const v1::AllocationRequest* request,
-                                                                           v1::AllocationResponse*) {
-  return noted(call, "/det.v1.AllocationService/PostAllocationAcceleratorData", request);
-}
-grpc::ServerUnaryReactor* AllocationService::PostAllocationProxyAddress(grpc::CallbackServerContext* call,
-                                                                        const v1::AllocationRequest* request,
-                                                                        v1::AllocationResponse*) {
-  return noted(call, "/det.v1.AllocationService/PostAllocationProxyAddress", request);
-}
-grpc::ServerUnaryReactor* AllocationService::AllocationReady(grpc::CallbackServerContext* call,
-                                                             const v1::AllocationRequest* request,
-                                                             v1::AllocationResponse*) {
-  return noted(call, "/det.v1.AllocationService/AllocationReady", request);
+Status AllocationService::PostAllocationAcceleratorData(const Caller& caller,
+                                                        const v1::AllocationRequest& request,
+                                                        v1::AllocationResponse*) {
+  return admit(context_, caller, {.allocation = AllocationId(request.allocation_id())});
 }
 
-grpc::ServerUnaryReactor* AllocationService::AllocationWaiting(grpc::CallbackServerContext* call,
-                                                               const v1::AllocationRequest* request,
-                                                               v1::AllocationResponse*) {
-  return noted(call, "/det.v1.AllocationService/AllocationWaiting", request);
+Status AllocationService::PostAllocationProxyAddress(const Caller& caller,
+                                                     const v1::AllocationRequest& request,
+                                                     v1::AllocationResponse*) {
+  return admit(context_, caller, {.allocation = AllocationId(request.allocation_id())});
 }
 
-grpc::ServerUnaryReactor* AllocationService::MarkAllocationResourcesDaemon(
-    grpc::CallbackServerContext* call, const v1::MarkAllocationResourcesDaemonRequest* request, v1::AllocationResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    TRY_ASSIGN(const Reporter reporter,
-               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
-    TRY(context_.loop.ask(core::MarkDaemon{
-        .trial = reporter.trial, .run = reporter.run, .part = part_of(request->resources_id(), reporter)}));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.AllocationService/MarkAllocationResourcesDaemon", body);
+Status AllocationService::AllocationReady(const Caller& caller, const v1::AllocationRequest& request,
+                                          v1::AllocationResponse*) {
+  return admit(context_, caller, {.allocation = AllocationId(request.allocation_id())});
 }
 
-grpc::ServerUnaryReactor* AllocationService::AllocationPendingPreemptionSignal(grpc::CallbackServerContext* call,
-                                                                               const v1::AllocationRequest* request,
-                                                                               v1::AllocationResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    TRY_ASSIGN(const Reporter reporter,
-               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
-    TRY(context_.loop.ask(core::AskToLeave{.trial = reporter.trial, .run = reporter.run}));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.AllocationService/AllocationPendingPreemptionSignal", body);
+Status AllocationService::AllocationWaiting(const Caller& caller, const v1::AllocationRequest& request,
+                                            v1::AllocationResponse*) {
+  return admit(context_, caller, {.allocation = AllocationId(request.allocation_id())});
+}
+
+Status AllocationService::MarkAllocationResourcesDaemon(
+    const Caller& caller, const v1::MarkAllocationResourcesDaemonRequest& request, v1::AllocationResponse*) {
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
+  TRY(context_.loop.ask(core::MarkDaemon{
+      .trial = reporter.trial, .run = reporter.run, .part = part_of(request.resources_id(), reporter)}));
+  return {};
+}
+
+Status AllocationService::AllocationPendingPreemptionSignal(const Caller& caller,
+                                                            const v1::AllocationRequest& request,
+                                                            v1::AllocationResponse*) {
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
+  TRY(context_.loop.ask(core::AskToLeave{.trial = reporter.trial, .run = reporter.run}));
+  return {};
 }
 
 }  // namespace det::api

@@ -113,11 +113,10 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(grpc::CallbackS
     if (request->data().ByteSizeLong() > kMostBytes) return fail(Code::kInvalidArgument, "data: at most 1 MiB");
     return {};
   };
-  const bool taken = context_.workers.try_post([this, id, peer = std::move(peer), admitted]() mutable {
+  post(context_.workers, reactor, [this, id, peer = std::move(peer), admitted]() mutable {
     if (auto status = admitted(); !status) return peer.reactor->Finish(to_grpc(status.error()));
     context_.edge.post([this, id, peer = std::move(peer)]() mutable { join(id, std::move(peer)); });
   });
-  if (!taken) reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
   return reactor;
 }
 

@@ -6,31 +6,31 @@
 
 namespace det::api {
 
-grpc::ServerUnaryReactor* AuditService::GetAuditLog(grpc::CallbackServerContext* call,
-                                                    const v1::GetAuditLogRequest* request,
-                                                    v1::GetAuditLogResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    constexpr int kDefaultLimit = 100;
-    db::AuditFilter filter{
-        .username = make_utf8(request->username()),
-        .window = to_window(request->offset(), request->limit(), request->order_by(), kDefaultLimit)};
-    if (request->has_timestamp_after()) filter.after = from_proto(request->timestamp_after());
-    TRY_ASSIGN(const auto page, db::list_audit(context_.pool, filter));
-    for (const db::AuditRow& row : page.rows) {
-      v1::AuditEntry* out = response->add_entries();
-      out->set_id(row.id);
-      to_proto(row.time, out->mutable_timestamp());
-      if (row.user) out->set_user_id(static_cast<int>(row.user->value));
-      out->set_username(row.username);
-      out->set_action(row.action);
-      out->set_object(row.object);
-      out->set_outcome(row.outcome);
-      out->set_address(row.address);
-    }
-    to_pagination(page, filter.window, response->mutable_pagination());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.AuditService/GetAuditLog", body);
+AuditService::AuditService(const Context& context) : Service(context, "det.v1.AuditService") {
+  unary("GetAuditLog", &AuditService::GetAuditLog);
+}
+
+Status AuditService::GetAuditLog(const Caller&, const v1::GetAuditLogRequest& request,
+                                 v1::GetAuditLogResponse* response) {
+  constexpr int kDefaultLimit = 100;
+  db::AuditFilter filter{
+      .username = make_utf8(request.username()),
+      .window = to_window(request.offset(), request.limit(), request.order_by(), kDefaultLimit)};
+  if (request.has_timestamp_after()) filter.after = from_proto(request.timestamp_after());
+  TRY_ASSIGN(const auto page, db::list_audit(context_.pool, filter));
+  for (const db::AuditRow& row : page.rows) {
+    v1::AuditEntry* out = response->add_entries();
+    out->set_id(row.id);
+    to_proto(row.time, out->mutable_timestamp());
+    if (row.user) out->set_user_id(static_cast<int>(row.user->value));
+    out->set_username(row.username);
+    out->set_action(row.action);
+    out->set_object(row.object);
+    out->set_outcome(row.outcome);
+    out->set_address(row.address);
+  }
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
 }  // namespace det::api

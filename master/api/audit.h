@@ -1,20 +1,16 @@
 // Owns AuditService: reading the audit log.
 #pragma once
 
-#include "det/v1/audit.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/audit.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
-class AuditService final : public v1::AuditService::CallbackService {
+class AuditService final : public Service {
  public:
-  explicit AuditService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* GetAuditLog(grpc::CallbackServerContext* call,
-                                        const v1::GetAuditLogRequest* request,
-                                        v1::GetAuditLogResponse* response) override;
-
- private:
-  const Context& context_;
+  explicit AuditService(const Context& context);
+  Status GetAuditLog(const Caller& caller, const v1::GetAuditLogRequest& request,
+                     v1::GetAuditLogResponse* response);
 };
 
 }  // namespace det::api

@@ -28,7 +28,14 @@ void note(db::Pool& pool, std::optional<UserId> user, const std::string& name, c
 
 }  // namespace
 
-Status AuthService::login(const v1::LoginRequest& request, const Caller& caller,
+AuthService::AuthService(const Context& context) : Service(context, "det.v1.AuthService") {
+  unary("Login", &AuthService::Login, context_.passwords);
+  unary("Logout", &AuthService::Logout);
+  unary("CurrentUser", &AuthService::CurrentUser);
+  unary("VisibleExperiments", &AuthService::VisibleExperiments);
+}
+
+Status AuthService::Login(const Caller& caller, const v1::LoginRequest& request,
                           v1::LoginResponse* response) {
   const std::string name = to_lower(trim(request.username()));
   const std::string& address = caller.credentials.address;
@@ -57,50 +64,32 @@ Status AuthService::login(const v1::LoginRequest& request, const Caller& caller,
   return {};
 }
 
-grpc::ServerUnaryReactor* AuthService::Login(grpc::CallbackServerContext* call,
-                                             const v1::LoginRequest* request, v1::LoginResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.AuthService/Login",
-      [this, request, response](const Caller& caller) { return login(*request, caller, response); },
-      &context_.passwords);
+Status AuthService::Logout(const Caller& caller, const v1::LogoutRequest&, v1::LogoutResponse*) {
+  return db::delete_session(context_.pool, caller.token_hash);
 }
 
-grpc::ServerUnaryReactor* AuthService::Logout(grpc::CallbackServerContext* call,
-                                              const v1::LogoutRequest* request, v1::LogoutResponse*) {
-  return unary(context_, call, request, "/det.v1.AuthService/Logout",
-               [this](const Caller& caller) { return db::delete_session(context_.pool, caller.token_hash); });
+Status AuthService::CurrentUser(const Caller& caller, const v1::CurrentUserRequest&,
+                                v1::CurrentUserResponse* response) {
+  to_proto(caller.user, response->mutable_user());
+  return {};
 }
 
-grpc::ServerUnaryReactor* AuthService::CurrentUser(grpc::CallbackServerContext* call,
-                                                   const v1::CurrentUserRequest* request,
-                                                   v1::CurrentUserResponse* response) {
-  return unary(context_, call, request, "/det.v1.AuthService/CurrentUser",
-               [response](const Caller& caller) -> Status {
-                 to_proto(caller.user, response->mutable_user());
-                 return {};
-               });
-}
-
-grpc::ServerUnaryReactor* AuthService::VisibleExperiments(grpc::CallbackServerContext* call,
-                                                          const v1::VisibleExperimentsRequest* request,
-                                                          v1::VisibleExperimentsResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    if (!caller.grants.visible()) {
-      response->set_all(true);
-      return {};
-    }
-    std::vector<std::string> ids;
-    for (const std::int64_t id : request->ids()) ids.push_back(std::to_string(id));
-    TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kExperiment, ids, context_.pool));
-    for (int i = 0; i < request->ids_size(); ++i)
-      if (seen[static_cast<std::size_t>(i)]) response->add_ids(request->ids(i));
-    const std::vector<std::string> tasks(request->task_ids().begin(), request->task_ids().end());
-    TRY_ASSIGN(const auto seen_tasks, may_see(caller, db::Placed::kTask, tasks, context_.pool));
-    for (std::size_t i = 0; i < tasks.size(); ++i)
-      if (seen_tasks[i]) response->add_task_ids(tasks[i]);
+Status AuthService::VisibleExperiments(const Caller& caller, const v1::VisibleExperimentsRequest& request,
+                                       v1::VisibleExperimentsResponse* response) {
+  if (!caller.grants.visible()) {
+    response->set_all(true);
     return {};
-  };
-  return unary(context_, call, request, "/det.v1.AuthService/VisibleExperiments", body);
+  }
+  std::vector<std::string> ids;
+  for (const std::int64_t id : request.ids()) ids.push_back(std::to_string(id));
+  TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kExperiment, ids, context_.pool));
+  for (int i = 0; i < request.ids_size(); ++i)
+    if (seen[static_cast<std::size_t>(i)]) response->add_ids(request.ids(i));
+  const std::vector<std::string> tasks(request.task_ids().begin(), request.task_ids().end());
+  TRY_ASSIGN(const auto seen_tasks, may_see(caller, db::Placed::kTask, tasks, context_.pool));
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (seen_tasks[i]) response->add_task_ids(tasks[i]);
+  return {};
 }
 
 }  // namespace det::api

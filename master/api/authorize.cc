@@ -193,29 +193,14 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
   return seen;
 }
 
-Result<Caller> authorize(std::string_view method, Credentials credentials, Sessions& sessions,
-                         const google::protobuf::Message* request) {
+Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions) {
   const Access* const entry = access(method);
   if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
   // A process of a trial: the handler looks at its token.
   const bool by_allocation = entry->who == Requirement::kUserOrAllocation && credentials.user_token.empty() &&
                              !credentials.allocation_token.empty();
   if (!by_allocation && (entry->who == Requirement::kUser || entry->who == Requirement::kUserOrAllocation)) {
-    TRY_ASSIGN(Caller caller, identify(std::move(credentials), sessions));
-    Status allowed;
-    for (const Rule& rule : entry->rules()) {
-      if (!allowed) break;
-      if (rule.target > Target::kCluster && !request)
-        allowed = fail(Code::kPermissionDenied, std::string(method) + " names no object");
-      else
-        allowed = authorize(
-            caller, rule.action, rule.target,
-            rule.target > Target::kCluster ? object_ids(rule, *request) : std::vector<std::string>(),
-            sessions.pool());
-    }
-    if (allowed) return caller;
-    audit(sessions.pool(), caller, method, request, allowed);
-    return tl::unexpected(allowed.error());
+    return identify(std::move(credentials), sessions);
   }
   Caller caller{.credentials = std::move(credentials)};
   if (entry->who == Requirement::kAllocation && caller.credentials.allocation_token.empty() &&
@@ -224,6 +209,31 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, Sessi
   }
   if (entry->who == Requirement::kAgent && !caller.credentials.loopback)
     return fail(Code::kPermissionDenied, "only an agent may call " + std::string(method));
+  return caller;
+}
+
+Status check_rules(std::string_view method, const Caller& caller, const google::protobuf::Message* request,
+                   db::Pool& pool) {
+  const Access* const entry = access(method);
+  if (!entry || caller.token_hash.empty()) return {};
+  Status allowed;
+  for (const Rule& rule : entry->rules()) {
+    if (!allowed) break;
+    if (rule.target > Target::kCluster && !request)
+      allowed = fail(Code::kPermissionDenied, std::string(method) + " names no object");
+    else
+      allowed = authorize(
+          caller, rule.action, rule.target,
+          rule.target > Target::kCluster ? object_ids(rule, *request) : std::vector<std::string>(), pool);
+  }
+  if (!allowed) audit(pool, caller, method, request, allowed);
+  return allowed;
+}
+
+Result<Caller> authorize(std::string_view method, Credentials credentials, Sessions& sessions,
+                         const google::protobuf::Message* request) {
+  TRY_ASSIGN(Caller caller, authenticate(method, std::move(credentials), sessions));
+  TRY(check_rules(method, caller, request, sessions.pool()));
   return caller;
 }
 

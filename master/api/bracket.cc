@@ -32,36 +32,36 @@ Result<searcher::Searcher> replay(const db::StoredSearch& stored) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* BracketService::GetExperimentBrackets(grpc::CallbackServerContext* call,
-                                                                const v1::GetExperimentBracketsRequest* request,
-                                                                v1::GetExperimentBracketsResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const ExperimentId id(request->experiment_id());
-    TRY_ASSIGN(const auto stored, context_.pool.with<db::StoredSearch>([id](db::Connection& connection) {
-      return db::load_search(connection, id);
-    }));
-    response->set_time_metric(stored.config->searcher.time_name());
-    const std::string& name = stored.config->searcher.name;
-    if (name != "async_halving" && name != "adaptive_asha") return {};
-    TRY_ASSIGN(const searcher::Searcher search, replay(stored));
-    std::unordered_map<std::string, TrialId> trials;
-    for (const auto& [trial, request_id] : stored.trials) trials.emplace(request_id.value, trial);
-    for (const searcher::BracketState& bracket : search.brackets()) {
-      v1::Bracket* out = response->add_brackets();
-      out->set_max_trials(static_cast<int>(bracket.max_trials));
-      for (const auto& rung : bracket.rungs) {
-        v1::Rung* one = out->add_rungs();
-        one->set_length(rung.length);
-        one->set_trials(static_cast<int>(rung.results));
-      }
-      for (const searcher::TrialNumber number : bracket.trials) {
-        const auto found = trials.find(searcher::request_id(stored.config->experiment_seed, number).value);
-        if (found != trials.end()) out->add_trial_ids(static_cast<int>(found->second.value));
-      }
+BracketService::BracketService(const Context& context) : Service(context, "det.v1.BracketService") {
+  unary("GetExperimentBrackets", &BracketService::GetExperimentBrackets);
+}
+
+Status BracketService::GetExperimentBrackets(const Caller&, const v1::GetExperimentBracketsRequest& request,
+                                             v1::GetExperimentBracketsResponse* response) {
+  const ExperimentId id(request.experiment_id());
+  TRY_ASSIGN(const auto stored, context_.pool.with<db::StoredSearch>([id](db::Connection& connection) {
+    return db::load_search(connection, id);
+  }));
+  response->set_time_metric(stored.config->searcher.time_name());
+  const std::string& name = stored.config->searcher.name;
+  if (name != "async_halving" && name != "adaptive_asha") return {};
+  TRY_ASSIGN(const searcher::Searcher search, replay(stored));
+  std::unordered_map<std::string, TrialId> trials;
+  for (const auto& [trial, request_id] : stored.trials) trials.emplace(request_id.value, trial);
+  for (const searcher::BracketState& bracket : search.brackets()) {
+    v1::Bracket* out = response->add_brackets();
+    out->set_max_trials(static_cast<int>(bracket.max_trials));
+    for (const auto& rung : bracket.rungs) {
+      v1::Rung* one = out->add_rungs();
+      one->set_length(rung.length);
+      one->set_trials(static_cast<int>(rung.results));
     }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.BracketService/GetExperimentBrackets", body);
+    for (const searcher::TrialNumber number : bracket.trials) {
+      const auto found = trials.find(searcher::request_id(stored.config->experiment_seed, number).value);
+      if (found != trials.end()) out->add_trial_ids(static_cast<int>(found->second.value));
+    }
+  }
+  return {};
 }
 
 }  // namespace det::api

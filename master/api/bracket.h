@@ -1,21 +1,17 @@
 // Owns how a search by halving stands; BracketService.
 #pragma once
 
-#include "det/v1/bracket.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/bracket.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
 /// The stored events are replayed, off the core's thread: it tells of ended searches too, and nothing is stored twice.
-class BracketService final : public v1::BracketService::CallbackService {
+class BracketService final : public Service {
  public:
-  explicit BracketService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* GetExperimentBrackets(grpc::CallbackServerContext* call,
-                                                  const v1::GetExperimentBracketsRequest* request,
-                                                  v1::GetExperimentBracketsResponse* response) override;
-
- private:
-  const Context& context_;
+  explicit BracketService(const Context& context);
+  Status GetExperimentBrackets(const Caller& caller, const v1::GetExperimentBracketsRequest& request,
+                               v1::GetExperimentBracketsResponse* response);
 };
 
 }  // namespace det::api

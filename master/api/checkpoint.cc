@@ -11,6 +11,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/files.h"
@@ -34,8 +35,7 @@ struct Output {
 
   bool flush() {
     if (pending.empty() || stopped) return !stopped;
-    stopped = !sink(std::move(pending));
-    pending.clear();
+    stopped = !sink(std::exchange(pending, {}));
     return !stopped;
   }
 };
@@ -223,21 +223,26 @@ Status pack_objects(const storage::Bucket& bucket, const std::string& start, con
   return pack(names, open, sink);
 }
 
-grpc::ServerUnaryReactor* CheckpointService::GetCheckpoint(grpc::CallbackServerContext* call,
-                                                           const v1::GetCheckpointRequest* request,
-                                                           v1::GetCheckpointResponse* response) {
-  return unary(context_, call, request, "/det.v1.CheckpointService/GetCheckpoint",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const db::CheckpointRow row,
-                            db::get_checkpoint(context_.pool, CheckpointId(request->checkpoint_uuid())));
-                 TRY(admit(context_, caller, {.experiment = row.experiment}));
-                 TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
-                 to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
-                 json_to_struct(
-                     masked_json(experiment.config),
-                     response->mutable_checkpoint()->mutable_training()->mutable_experiment_config());
-                 return {};
-               });
+CheckpointService::CheckpointService(const Context& context) : Service(context, "det.v1.CheckpointService") {
+  unary("GetCheckpoint", &CheckpointService::GetCheckpoint);
+  server_stream("DownloadCheckpoint", &CheckpointService::DownloadCheckpoint);
+  unary("ReportCheckpoint", &CheckpointService::ReportCheckpoint);
+  unary("PatchCheckpoints", &CheckpointService::PatchCheckpoints);
+  unary("DeleteCheckpoints", &CheckpointService::DeleteCheckpoints, context_.downloads);
+  unary("CheckpointsRemoveFiles", &CheckpointService::CheckpointsRemoveFiles, context_.downloads);
+  unary("PostCheckpointMetadata", &CheckpointService::PostCheckpointMetadata);
+}
+
+Status CheckpointService::GetCheckpoint(const Caller& caller, const v1::GetCheckpointRequest& request,
+                                        v1::GetCheckpointResponse* response) {
+  TRY_ASSIGN(const db::CheckpointRow row,
+             db::get_checkpoint(context_.pool, CheckpointId(request.checkpoint_uuid())));
+  TRY(admit(context_, caller, {.experiment = row.experiment}));
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
+  to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
+  json_to_struct(masked_json(experiment.config),
+                 response->mutable_checkpoint()->mutable_training()->mutable_experiment_config());
+  return {};
 }
 
 grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* CheckpointService::DownloadCheckpoint(

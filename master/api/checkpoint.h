@@ -4,40 +4,31 @@
 #include <functional>
 #include <map>
 
-#include "det/v1/checkpoint.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/checkpoint.pb.h"
+#include "master/api/service.h"
 #include "master/db/queries_checkpoint.h"
 #include "storage/bucket.h"
 
 namespace det::api {
 
-class CheckpointService final : public v1::CheckpointService::CallbackService {
+class CheckpointService final : public Service {
  public:
-  explicit CheckpointService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* GetCheckpoint(grpc::CallbackServerContext* call,
-                                          const v1::GetCheckpointRequest* request,
-                                          v1::GetCheckpointResponse* response) override;
+  explicit CheckpointService(const Context& context);
+  Status GetCheckpoint(const Caller& caller, const v1::GetCheckpointRequest& request,
+                       v1::GetCheckpointResponse* response);
   grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* DownloadCheckpoint(
-      grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request) override;
+      grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request);
   // checkpoint_changes.cc
-  grpc::ServerUnaryReactor* ReportCheckpoint(grpc::CallbackServerContext* call,
-                                             const v1::ReportCheckpointRequest* request,
-                                             v1::ReportCheckpointResponse* response) override;
-  grpc::ServerUnaryReactor* PatchCheckpoints(grpc::CallbackServerContext* call,
-                                             const v1::PatchCheckpointsRequest* request,
-                                             v1::PatchCheckpointsResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteCheckpoints(grpc::CallbackServerContext* call,
-                                              const v1::DeleteCheckpointsRequest* request,
-                                              v1::DeleteCheckpointsResponse* response) override;
-  grpc::ServerUnaryReactor* CheckpointsRemoveFiles(grpc::CallbackServerContext* call,
-                                                   const v1::CheckpointsRemoveFilesRequest* request,
-                                                   v1::CheckpointsRemoveFilesResponse* response) override;
-  grpc::ServerUnaryReactor* PostCheckpointMetadata(grpc::CallbackServerContext* call,
-                                                   const v1::PostCheckpointMetadataRequest* request,
-                                                   v1::PostCheckpointMetadataResponse* response) override;
-
- private:
-  const Context& context_;
+  Status ReportCheckpoint(const Caller& caller, const v1::ReportCheckpointRequest& request,
+                          v1::ReportCheckpointResponse* response);
+  Status PatchCheckpoints(const Caller& caller, const v1::PatchCheckpointsRequest& request,
+                          v1::PatchCheckpointsResponse* response);
+  Status DeleteCheckpoints(const Caller& caller, const v1::DeleteCheckpointsRequest& request,
+                           v1::DeleteCheckpointsResponse* response);
+  Status CheckpointsRemoveFiles(const Caller& caller, const v1::CheckpointsRemoveFilesRequest& request,
+                                v1::CheckpointsRemoveFilesResponse* response);
+  Status PostCheckpointMetadata(const Caller& caller, const v1::PostCheckpointMetadataRequest& request,
+                                v1::PostCheckpointMetadataResponse* response);
 };
 
 /// Packs the files `paths` below `directory` as tar.gz and gives it to `sink` in pieces of at most 1 MiB;

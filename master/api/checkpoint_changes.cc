@@ -100,143 +100,125 @@ Status remove_files(const Context& context, const Known& known, const IgnoreRule
 
 }  // namespace
 
-grpc::ServerUnaryReactor* CheckpointService::ReportCheckpoint(grpc::CallbackServerContext* call,
-                                                              const v1::ReportCheckpointRequest* request,
-                                                              v1::ReportCheckpointResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    const v1::Checkpoint& checkpoint = request->checkpoint();
-    if (checkpoint.state() != v1::Checkpoint::STATE_UNSPECIFIED &&
-        checkpoint.state() != v1::Checkpoint::STATE_COMPLETED)
-      return fail(Code::kInvalidArgument, "state: STATE_COMPLETED is what is reported");
-    TRY_ASSIGN(const Reporter reporter,
-               find_reporter(context_, caller, {.allocation = AllocationId(checkpoint.allocation_id())}));
-    const Json metadata = from_struct(checkpoint.metadata());
-    const auto steps = metadata.find("steps_completed");
-    if (steps == metadata.end() || !steps->is_number())
-      return fail(Code::kInvalidArgument, "metadata: steps_completed is missing");
-    v1::CheckpointReport report;
-    report.set_uuid(checkpoint.uuid());
-    report.set_steps_completed(static_cast<std::int64_t>(steps->get<double>()));
-    report.set_metadata(dump_json(metadata));
-    *report.mutable_resources() = checkpoint.resources();
-    const WallTime time = checkpoint.has_report_time() ? from_proto(checkpoint.report_time()) : wall_now();
-    TRY_ASSIGN(auto input, read_checkpoint_report(report, reporter.trial, reporter.run, time));
-    TRY(context_.loop.ask(std::move(input)));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.CheckpointService/ReportCheckpoint", body);
+Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::ReportCheckpointRequest& request,
+                                           v1::ReportCheckpointResponse*) {
+  const v1::Checkpoint& checkpoint = request.checkpoint();
+  if (checkpoint.state() != v1::Checkpoint::STATE_UNSPECIFIED &&
+      checkpoint.state() != v1::Checkpoint::STATE_COMPLETED)
+    return fail(Code::kInvalidArgument, "state: STATE_COMPLETED is what is reported");
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(checkpoint.allocation_id())}));
+  const Json metadata = from_struct(checkpoint.metadata());
+  const auto steps = metadata.find("steps_completed");
+  if (steps == metadata.end() || !steps->is_number())
+    return fail(Code::kInvalidArgument, "metadata: steps_completed is missing");
+  v1::CheckpointReport report;
+  report.set_uuid(checkpoint.uuid());
+  report.set_steps_completed(static_cast<std::int64_t>(steps->get<double>()));
+  report.set_metadata(dump_json(metadata));
+  *report.mutable_resources() = checkpoint.resources();
+  const WallTime time = checkpoint.has_report_time() ? from_proto(checkpoint.report_time()) : wall_now();
+  TRY_ASSIGN(auto input, read_checkpoint_report(report, reporter.trial, reporter.run, time));
+  TRY(context_.loop.ask(std::move(input)));
+  return {};
 }
 
-grpc::ServerUnaryReactor* HarnessService::FallBack(grpc::CallbackServerContext* call,
-                                                   const v1::FallBackRequest* request,
-                                                   v1::FallBackResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    constexpr std::size_t kLongestReason = 1000;
-    TRY_ASSIGN(const Reporter reporter,
-               find_reporter(context_, caller, {.allocation = AllocationId(request->allocation_id())}));
-    const CheckpointId uuid(request->checkpoint_uuid());
-    const auto row = db::get_checkpoint(context_.pool, uuid);
-    if (!row && row.error().code != Code::kNotFound) return tl::unexpected(row.error());
-    if (!row || row->trial != reporter.trial) {
-      return fail(Code::kInvalidArgument, "checkpoint " + uuid.value + " is not one of trial " +
-                                              std::to_string(reporter.trial.value) + "'s own; nothing stands in for it");
+Status HarnessService::FallBack(const Caller& caller, const v1::FallBackRequest& request,
+                                v1::FallBackResponse* response) {
+  constexpr std::size_t kLongestReason = 1000;
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
+  const CheckpointId uuid(request.checkpoint_uuid());
+  const auto row = db::get_checkpoint(context_.pool, uuid);
+  if (!row && row.error().code != Code::kNotFound) return tl::unexpected(row.error());
+  if (!row || row->trial != reporter.trial) {
+    return fail(Code::kInvalidArgument, "checkpoint " + uuid.value + " is not one of trial " +
+                                            std::to_string(reporter.trial.value) +
+                                            "'s own; nothing stands in for it");
+  }
+  TRY_ASSIGN(const auto older, db::older_checkpoint(context_.pool, reporter.trial, uuid));
+  core::ReportDamage input{.trial = reporter.trial,
+                           .run = reporter.run,
+                           .uuid = uuid,
+                           .reason = make_utf8(request.reason().substr(0, kLongestReason)),
+                           .older = std::nullopt};
+  if (older) input.older = {older->uuid, older->steps_completed, older->validation};
+  TRY_ASSIGN(const auto value, context_.loop.ask(std::move(input)));
+  const auto& resume = std::get<core::ResumeFrom>(value);
+  response->set_checkpoint_uuid(resume.checkpoint);
+  response->set_steps_completed(resume.steps_completed);
+  return {};
+}
+
+Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::PatchCheckpointsRequest& request,
+                                           v1::PatchCheckpointsResponse*) {
+  if (request.checkpoints_size() > kMaxCheckpointsPerCall)
+    return fail(Code::kInvalidArgument, "checkpoints: at most " + std::to_string(kMaxCheckpointsPerCall));
+  std::vector<std::string> uuids;
+  for (const v1::PatchCheckpoint& patch : request.checkpoints()) uuids.push_back(patch.uuid());
+  TRY(authorize(caller, Action::kEdit, Target::kCheckpoint, uuids, context_.pool));
+  TRY_ASSIGN(const auto registered, db::registered(context_.pool, uuids));
+  TRY(db::check_unregistered(registered));
+  for (const v1::PatchCheckpoint& patch : request.checkpoints()) {
+    TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, CheckpointId(patch.uuid())));
+    if (!patch.has_resources()) continue;
+    Json left = Json::object();
+    for (const auto& [path, size] : patch.resources().resources()) left[make_utf8(path)] = size;
+    const std::string text = dump_json(left);
+    TRY(db::check_json_object(text, 4 << 20));
+    const std::string state = left.empty()            ? "DELETED"
+                              : text == row.resources ? row.state
+                                                      : "PARTIALLY_DELETED";
+    TRY(db::set_checkpoint_files(context_.pool, {row.uuid, text, state}));
+  }
+  return {};
+}
+
+Status CheckpointService::DeleteCheckpoints(const Caller&, const v1::DeleteCheckpointsRequest& request,
+                                            v1::DeleteCheckpointsResponse*) {
+  TRY_ASSIGN(const auto all, find_all(context_, request.checkpoint_uuids()));
+  TRY_ASSIGN(const auto starts, db::start_checkpoints(context_.pool));
+  std::vector<CheckpointId> uuids;
+  for (const Known& known : all) {
+    if (starts.contains(known.row.uuid)) {
+      return fail(Code::kFailedPrecondition,
+                  "checkpoint " + known.row.uuid.value +
+                      " is where the trials of an experiment start that has not ended");
     }
-    TRY_ASSIGN(const auto older, db::older_checkpoint(context_.pool, reporter.trial, uuid));
-    core::ReportDamage input{.trial = reporter.trial,
-                             .run = reporter.run,
-                             .uuid = uuid,
-                             .reason = make_utf8(request->reason().substr(0, kLongestReason)),
-                             .older = std::nullopt};
-    if (older) input.older = {older->uuid, older->steps_completed, older->validation};
-    TRY_ASSIGN(const auto value, context_.loop.ask(std::move(input)));
-    const auto& resume = std::get<core::ResumeFrom>(value);
-    response->set_checkpoint_uuid(resume.checkpoint);
-    response->set_steps_completed(resume.steps_completed);
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.HarnessService/FallBack", body);
+    uuids.push_back(known.row.uuid);
+  }
+  TRY_ASSIGN(const auto marked, db::mark_for_removal(context_.pool, uuids));
+  return context_.collector->remove(marked);
 }
 
-grpc::ServerUnaryReactor* CheckpointService::PatchCheckpoints(grpc::CallbackServerContext* call,
-                                                              const v1::PatchCheckpointsRequest* request,
-                                                              v1::PatchCheckpointsResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    if (request->checkpoints_size() > kMaxCheckpointsPerCall)
-      return fail(Code::kInvalidArgument, "checkpoints: at most " + std::to_string(kMaxCheckpointsPerCall));
-    std::vector<std::string> uuids;
-    for (const v1::PatchCheckpoint& patch : request->checkpoints()) uuids.push_back(patch.uuid());
-    TRY(authorize(caller, Action::kEdit, Target::kCheckpoint, uuids, context_.pool));
-    TRY_ASSIGN(const auto registered, db::registered(context_.pool, uuids));
-    TRY(db::check_unregistered(registered));
-    for (const v1::PatchCheckpoint& patch : request->checkpoints()) {
-      TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, CheckpointId(patch.uuid())));
-      if (!patch.has_resources()) continue;
-      Json left = Json::object();
-      for (const auto& [path, size] : patch.resources().resources()) left[make_utf8(path)] = size;
-      const std::string text = dump_json(left);
-      TRY(db::check_json_object(text, 4 << 20));
-      const std::string state = left.empty() ? "DELETED" : text == row.resources ? row.state : "PARTIALLY_DELETED";
-      TRY(db::set_checkpoint_files(context_.pool, {row.uuid, text, state}));
-    }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.CheckpointService/PatchCheckpoints", body);
+Status CheckpointService::CheckpointsRemoveFiles(const Caller&,
+                                                 const v1::CheckpointsRemoveFilesRequest& request,
+                                                 v1::CheckpointsRemoveFilesResponse*) {
+  if (request.checkpoint_globs_size() == 0)
+    return fail(Code::kInvalidArgument, "checkpoint_globs: name at least one, such as \"**/*.pt\"");
+  IgnoreRules rules;
+  for (const std::string& glob : request.checkpoint_globs()) rules.add(glob);
+  TRY_ASSIGN(const auto all, find_all(context_, request.checkpoint_uuids()));
+  for (const Known& known : all) TRY(remove_files(context_, known, rules));
+  return {};
 }
 
-grpc::ServerUnaryReactor* CheckpointService::DeleteCheckpoints(grpc::CallbackServerContext* call,
-                                                               const v1::DeleteCheckpointsRequest* request,
-                                                               v1::DeleteCheckpointsResponse*) {
-  auto body = [this, request](const Caller&) -> Status {
-    TRY_ASSIGN(const auto all, find_all(context_, request->checkpoint_uuids()));
-    TRY_ASSIGN(const auto starts, db::start_checkpoints(context_.pool));
-    std::vector<CheckpointId> uuids;
-    for (const Known& known : all) {
-      if (starts.contains(known.row.uuid)) {
-        return fail(Code::kFailedPrecondition, "checkpoint " + known.row.uuid.value +
-                                                   " is where the trials of an experiment start that has not ended");
-      }
-      uuids.push_back(known.row.uuid);
-    }
-    TRY_ASSIGN(const auto marked, db::mark_for_removal(context_.pool, uuids));
-    return context_.collector->remove(marked);
-  };
-  return unary(context_, call, request, "/det.v1.CheckpointService/DeleteCheckpoints", body, &context_.downloads);
-}
-
-grpc::ServerUnaryReactor* CheckpointService::CheckpointsRemoveFiles(grpc::CallbackServerContext* call,
-                                                                    const v1::CheckpointsRemoveFilesRequest* request,
-                                                                    v1::CheckpointsRemoveFilesResponse*) {
-  auto body = [this, request](const Caller&) -> Status {
-    if (request->checkpoint_globs_size() == 0)
-      return fail(Code::kInvalidArgument, "checkpoint_globs: name at least one, such as \"**/*.pt\"");
-    IgnoreRules rules;
-    for (const std::string& glob : request->checkpoint_globs()) rules.add(glob);
-    TRY_ASSIGN(const auto all, find_all(context_, request->checkpoint_uuids()));
-    for (const Known& known : all) TRY(remove_files(context_, known, rules));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.CheckpointService/CheckpointsRemoveFiles", body, &context_.downloads);
-}
-
-grpc::ServerUnaryReactor* CheckpointService::PostCheckpointMetadata(grpc::CallbackServerContext* call,
-                                                                    const v1::PostCheckpointMetadataRequest* request,
-                                                                    v1::PostCheckpointMetadataResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const CheckpointId uuid(request->checkpoint().uuid());
-    TRY_ASSIGN(const auto before, db::get_checkpoint(context_.pool, uuid));
-    Json metadata = from_struct(request->checkpoint().metadata());
-    // What resuming goes by is not for users to change.
-    TRY_ASSIGN(const Json stored, parse_json(before.metadata, {.bytes = 1 << 20, .depth = 64}));
-    if (stored.contains("steps_completed")) metadata["steps_completed"] = stored["steps_completed"];
-    const std::string text = dump_json(metadata);
-    TRY(db::check_json_object(text));
-    TRY(db::set_checkpoint_metadata(context_.pool, uuid, text));
-    TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, uuid));
-    TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
-    to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.CheckpointService/PostCheckpointMetadata", body);
+Status CheckpointService::PostCheckpointMetadata(const Caller&,
+                                                 const v1::PostCheckpointMetadataRequest& request,
+                                                 v1::PostCheckpointMetadataResponse* response) {
+  const CheckpointId uuid(request.checkpoint().uuid());
+  TRY_ASSIGN(const auto before, db::get_checkpoint(context_.pool, uuid));
+  Json metadata = from_struct(request.checkpoint().metadata());
+  // What resuming goes by is not for users to change.
+  TRY_ASSIGN(const Json stored, parse_json(before.metadata, {.bytes = 1 << 20, .depth = 64}));
+  if (stored.contains("steps_completed")) metadata["steps_completed"] = stored["steps_completed"];
+  const std::string text = dump_json(metadata);
+  TRY(db::check_json_object(text));
+  TRY(db::set_checkpoint_metadata(context_.pool, uuid, text));
+  TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, uuid));
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
+  to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
+  return {};
 }
 
 }  // namespace det::api

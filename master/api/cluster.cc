@@ -12,20 +12,29 @@
 
 namespace det::api {
 
-grpc::ServerUnaryReactor* ClusterService::GetMaster(grpc::CallbackServerContext* call,
-                                                    const v1::GetMasterRequest* request,
-                                                    v1::GetMasterResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/GetMaster",
-               [this, response](const Caller&) -> Status {
-                 const Settings& settings = context_.settings;
-                 response->set_version(settings.version);
-                 response->set_master_id(settings.master_id);
-                 response->set_cluster_id(settings.cluster_id);
-                 response->set_cluster_name(settings.cluster_name);
-                 response->set_rbac_enabled(true);
-                 response->set_user_management_enabled(true);
-                 return {};
-               });
+ClusterService::ClusterService(const Context& context) : Service(context, "det.v1.ClusterService") {
+  unary("GetMaster", &ClusterService::GetMaster);
+  unary("GetAgents", &ClusterService::GetAgents);
+  unary("GetAgent", &ClusterService::GetAgent);
+  unary("GetSlots", &ClusterService::GetSlots);
+  unary("GetSlot", &ClusterService::GetSlot);
+  unary("GetResourcePools", &ClusterService::GetResourcePools);
+  unary("DisableAgent", &ClusterService::DisableAgent);
+  unary("EnableAgent", &ClusterService::EnableAgent);
+  unary("DisableSlot", &ClusterService::DisableSlot);
+  unary("EnableSlot", &ClusterService::EnableSlot);
+}
+
+Status ClusterService::GetMaster(const Caller&, const v1::GetMasterRequest&,
+                                 v1::GetMasterResponse* response) {
+  const Settings& settings = context_.settings;
+  response->set_version(settings.version);
+  response->set_master_id(settings.master_id);
+  response->set_cluster_id(settings.cluster_id);
+  response->set_cluster_name(settings.cluster_name);
+  response->set_rbac_enabled(true);
+  response->set_user_management_enabled(true);
+  return {};
 }
 
 namespace {
@@ -103,59 +112,42 @@ Result<v1::Agent> ClusterService::agent(const Caller& caller, const std::string&
   return std::move(found.front());
 }
 
-grpc::ServerUnaryReactor* ClusterService::GetAgents(grpc::CallbackServerContext* call,
-                                                    const v1::GetAgentsRequest* request,
-                                                    v1::GetAgentsResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.ClusterService/GetAgents",
-      [this, request, response](const Caller& caller) -> Status {
-        TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
-        if (request->sort_by() == v1::GetAgentsRequest::SORT_BY_TIME) {
-          std::stable_sort(all.begin(), all.end(), [](const v1::Agent& a, const v1::Agent& b) {
-            return from_proto(a.registered_time()).micros < from_proto(b.registered_time()).micros;
-          });
-        }
-        if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
-        for (v1::Agent& agent : page_of(std::move(all), *request, response->mutable_pagination())) {
-          if (request->exclude_slots()) agent.clear_slots();
-          if (request->exclude_containers()) agent.clear_containers();
-          *response->add_agents() = std::move(agent);
-        }
-        return {};
-      });
+Status ClusterService::GetAgents(const Caller& caller, const v1::GetAgentsRequest& request,
+                                 v1::GetAgentsResponse* response) {
+  TRY_ASSIGN(std::vector<v1::Agent> all, agents(caller));
+  if (request.sort_by() == v1::GetAgentsRequest::SORT_BY_TIME) {
+    std::stable_sort(all.begin(), all.end(), [](const v1::Agent& a, const v1::Agent& b) {
+      return from_proto(a.registered_time()).micros < from_proto(b.registered_time()).micros;
+    });
+  }
+  if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
+  for (v1::Agent& agent : page_of(std::move(all), request, response->mutable_pagination())) {
+    if (request.exclude_slots()) agent.clear_slots();
+    if (request.exclude_containers()) agent.clear_containers();
+    *response->add_agents() = std::move(agent);
+  }
+  return {};
 }
 
-grpc::ServerUnaryReactor* ClusterService::GetAgent(grpc::CallbackServerContext* call,
-                                                   const v1::GetAgentRequest* request,
-                                                   v1::GetAgentResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/GetAgent",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(*response->mutable_agent(), agent(caller, request->agent_id()));
-                 return {};
-               });
+Status ClusterService::GetAgent(const Caller& caller, const v1::GetAgentRequest& request,
+                                v1::GetAgentResponse* response) {
+  TRY_ASSIGN(*response->mutable_agent(), agent(caller, request.agent_id()));
+  return {};
 }
 
-grpc::ServerUnaryReactor* ClusterService::GetSlots(grpc::CallbackServerContext* call,
-                                                   const v1::GetSlotsRequest* request,
-                                                   v1::GetSlotsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/GetSlots",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(v1::Agent found, agent(caller, request->agent_id()));
-                 for (auto& [id, slot] : *found.mutable_slots()) *response->add_slots() = std::move(slot);
-                 std::sort(
-                     response->mutable_slots()->begin(), response->mutable_slots()->end(),
-                     [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
-                 return {};
-               });
+Status ClusterService::GetSlots(const Caller& caller, const v1::GetSlotsRequest& request,
+                                v1::GetSlotsResponse* response) {
+  TRY_ASSIGN(v1::Agent found, agent(caller, request.agent_id()));
+  for (auto& [id, slot] : *found.mutable_slots()) *response->add_slots() = std::move(slot);
+  std::sort(response->mutable_slots()->begin(), response->mutable_slots()->end(),
+            [](const v1::Slot& a, const v1::Slot& b) { return a.device().id() < b.device().id(); });
+  return {};
 }
 
-grpc::ServerUnaryReactor* ClusterService::GetSlot(grpc::CallbackServerContext* call,
-                                                  const v1::GetSlotRequest* request, v1::GetSlotResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/GetSlot",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(*response->mutable_slot(), slot(caller, request->agent_id(), request->slot_id()));
-                 return {};
-               });
+Status ClusterService::GetSlot(const Caller& caller, const v1::GetSlotRequest& request,
+                               v1::GetSlotResponse* response) {
+  TRY_ASSIGN(*response->mutable_slot(), slot(caller, request.agent_id(), request.slot_id()));
+  return {};
 }
 
 Status ClusterService::set_service(const std::string& agent, const std::string& slot, bool enabled, bool drain) const {
@@ -180,50 +172,34 @@ Result<v1::Slot> ClusterService::slot(const Caller& caller, const std::string& a
   return it->second;
 }
 
-grpc::ServerUnaryReactor* ClusterService::DisableAgent(grpc::CallbackServerContext* call,
-                                                       const v1::DisableAgentRequest* request,
-                                                       v1::DisableAgentResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/DisableAgent",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY(set_service(request->agent_id(), "", false, request->drain()));
-                 TRY_ASSIGN(*response->mutable_agent(), agent(caller, request->agent_id()));
-                 return {};
-               });
+Status ClusterService::DisableAgent(const Caller& caller, const v1::DisableAgentRequest& request,
+                                    v1::DisableAgentResponse* response) {
+  TRY(set_service(request.agent_id(), "", false, request.drain()));
+  TRY_ASSIGN(*response->mutable_agent(), agent(caller, request.agent_id()));
+  return {};
 }
 
-grpc::ServerUnaryReactor* ClusterService::EnableAgent(grpc::CallbackServerContext* call,
-                                                      const v1::EnableAgentRequest* request,
-                                                      v1::EnableAgentResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/EnableAgent",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY(set_service(request->agent_id(), "", true, false));
-                 TRY_ASSIGN(*response->mutable_agent(), agent(caller, request->agent_id()));
-                 return {};
-               });
+Status ClusterService::EnableAgent(const Caller& caller, const v1::EnableAgentRequest& request,
+                                   v1::EnableAgentResponse* response) {
+  TRY(set_service(request.agent_id(), "", true, false));
+  TRY_ASSIGN(*response->mutable_agent(), agent(caller, request.agent_id()));
+  return {};
 }
 
-grpc::ServerUnaryReactor* ClusterService::DisableSlot(grpc::CallbackServerContext* call,
-                                                      const v1::DisableSlotRequest* request,
-                                                      v1::DisableSlotResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/DisableSlot",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const v1::Slot known, slot(caller, request->agent_id(), request->slot_id()));
-                 TRY(set_service(request->agent_id(), known.id(), false, request->drain()));
-                 TRY_ASSIGN(*response->mutable_slot(), slot(caller, request->agent_id(), request->slot_id()));
-                 return {};
-               });
+Status ClusterService::DisableSlot(const Caller& caller, const v1::DisableSlotRequest& request,
+                                   v1::DisableSlotResponse* response) {
+  TRY_ASSIGN(const v1::Slot known, slot(caller, request.agent_id(), request.slot_id()));
+  TRY(set_service(request.agent_id(), known.id(), false, request.drain()));
+  TRY_ASSIGN(*response->mutable_slot(), slot(caller, request.agent_id(), request.slot_id()));
+  return {};
 }
 
-grpc::ServerUnaryReactor* ClusterService::EnableSlot(grpc::CallbackServerContext* call,
-                                                     const v1::EnableSlotRequest* request,
-                                                     v1::EnableSlotResponse* response) {
-  return unary(context_, call, request, "/det.v1.ClusterService/EnableSlot",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const v1::Slot known, slot(caller, request->agent_id(), request->slot_id()));
-                 TRY(set_service(request->agent_id(), known.id(), true, false));
-                 TRY_ASSIGN(*response->mutable_slot(), slot(caller, request->agent_id(), request->slot_id()));
-                 return {};
-               });
+Status ClusterService::EnableSlot(const Caller& caller, const v1::EnableSlotRequest& request,
+                                  v1::EnableSlotResponse* response) {
+  TRY_ASSIGN(const v1::Slot known, slot(caller, request.agent_id(), request.slot_id()));
+  TRY(set_service(request.agent_id(), known.id(), true, false));
+  TRY_ASSIGN(*response->mutable_slot(), slot(caller, request.agent_id(), request.slot_id()));
+  return {};
 }
 
 }  // namespace det::api

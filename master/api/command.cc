@@ -151,13 +151,19 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   return {};
 }
 
-grpc::ServerUnaryReactor* CommandService::LaunchCommand(grpc::CallbackServerContext* call,
-                                                        const v1::LaunchCommandRequest* request,
-                                                        v1::LaunchCommandResponse* response) {
-  return unary(context_, call, request, "/det.v1.CommandService/LaunchCommand",
-               [this, request, response](const Caller& caller) {
-                 return launch_command(context_, caller, *request, std::nullopt, response);
-               });
+CommandService::CommandService(const Context& context) : Service(context, "det.v1.CommandService") {
+  unary("GetCommands", &CommandService::GetCommands);
+  unary("GetCommand", &CommandService::GetCommand);
+  unary("LaunchCommand", &CommandService::LaunchCommand);
+  client_stream("UploadCommand", &CommandService::UploadCommand);
+  unary("KillCommand", &CommandService::KillCommand);
+  unary("SetCommandPriority", &CommandService::SetCommandPriority);
+  unary("ExplainCommand", &CommandService::ExplainCommand);
+}
+
+Status CommandService::LaunchCommand(const Caller& caller, const v1::LaunchCommandRequest& request,
+                                     v1::LaunchCommandResponse* response) {
+  return launch_command(context_, caller, request, std::nullopt, response);
 }
 
 grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand(grpc::CallbackServerContext* call,
@@ -167,88 +173,69 @@ grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand
       context_, call, kCommandUploadMethod, first, launch_command, response);
 }
 
-grpc::ServerUnaryReactor* CommandService::GetCommands(grpc::CallbackServerContext* call,
-                                                      const v1::GetCommandsRequest* request,
-                                                      v1::GetCommandsResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    db::CommandFilter filter{.visible = caller.grants.visible(),
-                             .workspace = request->workspace_id(),
-                             .users = {},
-                             .user_ids = {request->user_ids().begin(), request->user_ids().end()},
-                             .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
-    for (const std::string& user : request->users()) filter.users.push_back(make_utf8(user));
-    switch (request->sort_by()) {
-      case v1::GetCommandsRequest::SORT_BY_ID:
-        filter.sort = db::CommandFilter::Sort::kId;
-        break;
-      case v1::GetCommandsRequest::SORT_BY_DESCRIPTION:
-        filter.sort = db::CommandFilter::Sort::kDescription;
-        break;
-      case v1::GetCommandsRequest::SORT_BY_WORKSPACE_ID:
-        filter.sort = db::CommandFilter::Sort::kWorkspace;
-        break;
-      default:
-        break;
-    }
-    TRY_ASSIGN(const auto page, db::list_commands(context_.pool, filter));
-    for (const db::CommandRow& row : page.rows) to_proto(row, context_.settings.default_pool, response->add_commands());
-    to_pagination(page, filter.window, response->mutable_pagination());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.CommandService/GetCommands", body);
+Status CommandService::GetCommands(const Caller& caller, const v1::GetCommandsRequest& request,
+                                   v1::GetCommandsResponse* response) {
+  db::CommandFilter filter{.visible = caller.grants.visible(),
+                           .workspace = request.workspace_id(),
+                           .users = {},
+                           .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                           .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  for (const std::string& user : request.users()) filter.users.push_back(make_utf8(user));
+  switch (request.sort_by()) {
+    case v1::GetCommandsRequest::SORT_BY_ID:
+      filter.sort = db::CommandFilter::Sort::kId;
+      break;
+    case v1::GetCommandsRequest::SORT_BY_DESCRIPTION:
+      filter.sort = db::CommandFilter::Sort::kDescription;
+      break;
+    case v1::GetCommandsRequest::SORT_BY_WORKSPACE_ID:
+      filter.sort = db::CommandFilter::Sort::kWorkspace;
+      break;
+    default:
+      break;
+  }
+  TRY_ASSIGN(const auto page, db::list_commands(context_.pool, filter));
+  for (const db::CommandRow& row : page.rows)
+    to_proto(row, context_.settings.default_pool, response->add_commands());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* CommandService::GetCommand(grpc::CallbackServerContext* call,
-                                                     const v1::GetCommandRequest* request,
-                                                     v1::GetCommandResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request->command_id())));
-    to_proto(row, context_.settings.default_pool, response->mutable_command());
-    shown_config(row.command, response->mutable_config());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.CommandService/GetCommand", body);
+Status CommandService::GetCommand(const Caller&, const v1::GetCommandRequest& request,
+                                  v1::GetCommandResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request.command_id())));
+  to_proto(row, context_.settings.default_pool, response->mutable_command());
+  shown_config(row.command, response->mutable_config());
+  return {};
 }
 
-grpc::ServerUnaryReactor* CommandService::KillCommand(grpc::CallbackServerContext* call,
-                                                      const v1::KillCommandRequest* request,
-                                                      v1::KillCommandResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const TaskId task(request->command_id());
-    TRY(db::get_command(context_.pool, task));
-    auto done = context_.loop.ask(core::KillCommand{.task = task});
-    // The core forgets what has ended; killing that is done already.
-    if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
-    return answer(context_, task, response->mutable_command());
-  };
-  return unary(context_, call, request, "/det.v1.CommandService/KillCommand", body);
+Status CommandService::KillCommand(const Caller&, const v1::KillCommandRequest& request,
+                                   v1::KillCommandResponse* response) {
+  const TaskId task(request.command_id());
+  TRY(db::get_command(context_.pool, task));
+  auto done = context_.loop.ask(core::KillCommand{.task = task});
+  // The core forgets what has ended; killing that is done already.
+  if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+  return answer(context_, task, response->mutable_command());
 }
 
-grpc::ServerUnaryReactor* CommandService::SetCommandPriority(grpc::CallbackServerContext* call,
-                                                             const v1::SetCommandPriorityRequest* request,
-                                                             v1::SetCommandPriorityResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const TaskId task(request->command_id());
-    TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
-    const core::UpdateJob update{.experiment = core::as_job(row.command.id), .priority = request->priority()};
-    TRY(check_job_update(context_, update));
-    auto done = context_.loop.ask(update);
-    if (!done && done.error().code == Code::kNotFound)
-      return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
-    if (!done) return tl::unexpected(done.error());
-    return answer(context_, task, response->mutable_command());
-  };
-  return unary(context_, call, request, "/det.v1.CommandService/SetCommandPriority", body);
+Status CommandService::SetCommandPriority(const Caller&, const v1::SetCommandPriorityRequest& request,
+                                          v1::SetCommandPriorityResponse* response) {
+  const TaskId task(request.command_id());
+  TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
+  const core::UpdateJob update{.experiment = core::as_job(row.command.id), .priority = request.priority()};
+  TRY(check_job_update(context_, update));
+  auto done = context_.loop.ask(update);
+  if (!done && done.error().code == Code::kNotFound)
+    return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
+  if (!done) return tl::unexpected(done.error());
+  return answer(context_, task, response->mutable_command());
 }
 
-grpc::ServerUnaryReactor* CommandService::ExplainCommand(grpc::CallbackServerContext* call,
-                                                         const v1::ExplainCommandRequest* request,
-                                                         v1::ExplainCommandResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request->command_id())));
-    return explain_command(context_, row.command, response->mutable_explanation());
-  };
-  return unary(context_, call, request, "/det.v1.CommandService/ExplainCommand", body);
+Status CommandService::ExplainCommand(const Caller&, const v1::ExplainCommandRequest& request,
+                                      v1::ExplainCommandResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request.command_id())));
+  return explain_command(context_, row.command, response->mutable_explanation());
 }
 
 }  // namespace det::api

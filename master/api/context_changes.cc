@@ -47,18 +47,19 @@ Result<std::optional<std::string>> find_context(const Context& context, const Ca
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ContextService::CreateFromContext(grpc::CallbackServerContext* call,
-                                                            const v1::CreateFromContextRequest* request,
-                                                            v1::CreateFromContextResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(auto archive, find_context(context_, caller, *request));
-    if (!archive) {
-      response->set_unknown(true);
-      return {};
-    }
-    return create_experiment(context_, caller, request->create(), std::move(archive), response->mutable_created());
-  };
-  return unary(context_, call, request, "/det.v1.ContextService/CreateFromContext", body);
+ContextService::ContextService(const Context& context) : Service(context, "det.v1.ContextService") {
+  unary("CreateFromContext", &ContextService::CreateFromContext);
+}
+
+Status ContextService::CreateFromContext(const Caller& caller, const v1::CreateFromContextRequest& request,
+                                         v1::CreateFromContextResponse* response) {
+  TRY_ASSIGN(auto archive, find_context(context_, caller, request));
+  if (!archive) {
+    response->set_unknown(true);
+    return {};
+  }
+  return create_experiment(context_, caller, request.create(), std::move(archive),
+                           response->mutable_created());
 }
 
 }  // namespace det::api

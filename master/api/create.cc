@@ -226,13 +226,9 @@ Status create_experiment(const Context& context, const Caller& caller,
   return answer(context, std::get<core::ExperimentCreated>(reply).experiment, response);
 }
 
-grpc::ServerUnaryReactor* ExperimentService::CreateExperiment(grpc::CallbackServerContext* call,
-                                                              const v1::CreateExperimentRequest* request,
-                                                              v1::CreateExperimentResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/CreateExperiment",
-               [this, request, response](const Caller& caller) {
-                 return create_experiment(context_, caller, *request, std::nullopt, response);
-               });
+Status ExperimentService::CreateExperiment(const Caller& caller, const v1::CreateExperimentRequest& request,
+                                           v1::CreateExperimentResponse* response) {
+  return create_experiment(context_, caller, request, std::nullopt, response);
 }
 
 grpc::ServerReadReactor<v1::UploadExperimentRequest>* ExperimentService::UploadExperiment(

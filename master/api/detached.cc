@@ -14,19 +14,23 @@ bool has_begun(const core::Trial& trial) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* DetachedService::PutExperiment(grpc::CallbackServerContext* call,
-                                                         const v1::PutExperimentRequest* request,
-                                                         v1::CreateExperimentResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    const std::string& name = request->external_experiment_id();
-    if (name.empty() || name.size() > 100 || has_control_characters(name) || find_bad_utf8(name))
-      return fail(Code::kInvalidArgument, "external_experiment_id: 1 to 100 bytes, no control characters");
-    v1::CreateExperimentRequest create = request->create_experiment_request();
-    create.set_unmanaged(true);
-    create.set_request_id(std::string(kExternal) + name);
-    return create_experiment(context_, caller, create, std::nullopt, response);
-  };
-  return unary(context_, call, request, "/det.v1.DetachedService/PutExperiment", body);
+DetachedService::DetachedService(const Context& context) : Service(context, "det.v1.DetachedService") {
+  unary("PutExperiment", &DetachedService::PutExperiment);
+  unary("CreateTrial", &DetachedService::CreateTrial);
+  unary("PutTrial", &DetachedService::PutTrial);
+  unary("StartTrial", &DetachedService::StartTrial);
+  unary("PatchTrial", &DetachedService::PatchTrial);
+}
+
+Status DetachedService::PutExperiment(const Caller& caller, const v1::PutExperimentRequest& request,
+                                      v1::CreateExperimentResponse* response) {
+  const std::string& name = request.external_experiment_id();
+  if (name.empty() || name.size() > 100 || has_control_characters(name) || find_bad_utf8(name))
+    return fail(Code::kInvalidArgument, "external_experiment_id: 1 to 100 bytes, no control characters");
+  v1::CreateExperimentRequest create = request.create_experiment_request();
+  create.set_unmanaged(true);
+  create.set_request_id(std::string(kExternal) + name);
+  return create_experiment(context_, caller, create, std::nullopt, response);
 }
 
 Status DetachedService::trial_of(const v1::CreateTrialRequest& request, bool again, v1::Trial* out) const {
@@ -49,23 +53,18 @@ Status DetachedService::trial_of(const v1::CreateTrialRequest& request, bool aga
   return {};
 }
 
-grpc::ServerUnaryReactor* DetachedService::CreateTrial(grpc::CallbackServerContext* call,
-                                                       const v1::CreateTrialRequest* request,
-                                                       v1::CreateTrialResponse* response) {
-  return unary(context_, call, request, "/det.v1.DetachedService/CreateTrial", [this, request, response](const Caller&) {
-    return trial_of(*request, false, response->mutable_trial());
-  });
+Status DetachedService::CreateTrial(const Caller&, const v1::CreateTrialRequest& request,
+                                    v1::CreateTrialResponse* response) {
+  return trial_of(request, false, response->mutable_trial());
 }
 
-grpc::ServerUnaryReactor* DetachedService::PutTrial(grpc::CallbackServerContext* call,
-                                                    const v1::PutTrialRequest* request,
-                                                    v1::CreateTrialResponse* response) {
-  return unary(context_, call, request, "/det.v1.DetachedService/PutTrial", [this, request, response](const Caller&) {
-    return trial_of(request->create_trial_request(), true, response->mutable_trial());
-  });
+Status DetachedService::PutTrial(const Caller&, const v1::PutTrialRequest& request,
+                                 v1::CreateTrialResponse* response) {
+  return trial_of(request.create_trial_request(), true, response->mutable_trial());
 }
 
-Status DetachedService::start(const v1::StartTrialRequest& request, v1::StartTrialResponse* response) const {
+Status DetachedService::StartTrial(const Caller&, const v1::StartTrialRequest& request,
+                                   v1::StartTrialResponse* response) {
   const TrialId id(request.trial_id());
   TRY_ASSIGN(const db::TrialRow before, db::get_trial(context_.pool, id));
   if (!request.resume() && has_begun(before.trial)) {
@@ -78,13 +77,6 @@ Status DetachedService::start(const v1::StartTrialRequest& request, v1::StartTri
   response->set_steps_completed(static_cast<int>(row.trial.latest_steps));
   if (!row.trial.latest_checkpoint.empty()) response->set_latest_checkpoint(row.trial.latest_checkpoint);
   return {};
-}
-
-grpc::ServerUnaryReactor* DetachedService::StartTrial(grpc::CallbackServerContext* call,
-                                                      const v1::StartTrialRequest* request,
-                                                      v1::StartTrialResponse* response) {
-  return unary(context_, call, request, "/det.v1.DetachedService/StartTrial",
-               [this, request, response](const Caller&) { return start(*request, response); });
 }
 
 Status DetachedService::patch(const v1::PatchTrialRequest& request, v1::Trial* out) const {
@@ -106,11 +98,9 @@ Status DetachedService::patch(const v1::PatchTrialRequest& request, v1::Trial* o
   return {};
 }
 
-grpc::ServerUnaryReactor* DetachedService::PatchTrial(grpc::CallbackServerContext* call,
-                                                      const v1::PatchTrialRequest* request,
-                                                      v1::PatchTrialResponse* response) {
-  return unary(context_, call, request, "/det.v1.DetachedService/PatchTrial",
-               [this, request, response](const Caller&) { return patch(*request, response->mutable_trial()); });
+Status DetachedService::PatchTrial(const Caller&, const v1::PatchTrialRequest& request,
+                                   v1::PatchTrialResponse* response) {
+  return patch(request, response->mutable_trial());
 }
 
 }  // namespace det::api

@@ -57,16 +57,16 @@ Status look_at_database(db::Pool& pool, v1::DatabaseDiagnosis& out) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* DiagnosisService::GetDiagnosis(grpc::CallbackServerContext* call,
-                                                         const v1::GetDiagnosisRequest* request,
-                                                         v1::GetDiagnosisResponse* response) {
-  auto body = [this, response](const Caller&) -> Status {
-    TRY(look_at_database(context_.pool, *response->mutable_database()));
-    look_at_storage(context_.settings.checkpoint_storage, *response->mutable_storage());
-    to_proto(wall_now(), response->mutable_now());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.DiagnosisService/GetDiagnosis", body);
+DiagnosisService::DiagnosisService(const Context& context) : Service(context, "det.v1.DiagnosisService") {
+  unary("GetDiagnosis", &DiagnosisService::GetDiagnosis);
+}
+
+Status DiagnosisService::GetDiagnosis(const Caller&, const v1::GetDiagnosisRequest&,
+                                      v1::GetDiagnosisResponse* response) {
+  TRY(look_at_database(context_.pool, *response->mutable_database()));
+  look_at_storage(context_.settings.checkpoint_storage, *response->mutable_storage());
+  to_proto(wall_now(), response->mutable_now());
+  return {};
 }
 
 }  // namespace det::api

@@ -1,19 +1,16 @@
 // Owns DiagnosisService: what the master finds out about itself.
 #pragma once
 
-#include "det/v1/diagnosis.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/diagnosis.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
-class DiagnosisService final : public v1::DiagnosisService::CallbackService {
+class DiagnosisService final : public Service {
  public:
-  explicit DiagnosisService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* GetDiagnosis(grpc::CallbackServerContext* call, const v1::GetDiagnosisRequest* request,
-                                         v1::GetDiagnosisResponse* response) override;
-
- private:
-  const Context& context_;
+  explicit DiagnosisService(const Context& context);
+  Status GetDiagnosis(const Caller& caller, const v1::GetDiagnosisRequest& request,
+                      v1::GetDiagnosisResponse* response);
 };
 
 }  // namespace det::api

@@ -101,95 +101,101 @@ db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ExperimentService::GetExperiments(grpc::CallbackServerContext* call,
-                                                            const v1::GetExperimentsRequest* request,
-                                                            v1::GetExperimentsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperiments",
-               [this, request, response](const Caller& caller) -> Status {
-                 db::ExperimentFilter filter = filter_of(*request);
-                 filter.visible = caller.grants.visible();
-                 TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter));
-                 for (const db::ExperimentRow& row : page.rows) to_proto(row, response->add_experiments());
-                 to_pagination(page, filter.window, response->mutable_pagination());
-                 return {};
-               });
+ExperimentService::ExperimentService(const Context& context) : Service(context, "det.v1.ExperimentService") {
+  unary("CreateExperiment", &ExperimentService::CreateExperiment);
+  client_stream("UploadExperiment", &ExperimentService::UploadExperiment);
+  unary("GetExperiments", &ExperimentService::GetExperiments);
+  unary("GetExperiment", &ExperimentService::GetExperiment);
+  unary("GetExperimentTrials", &ExperimentService::GetExperimentTrials);
+  unary("GetExperimentCheckpoints", &ExperimentService::GetExperimentCheckpoints);
+  unary("GetModelDef", &ExperimentService::GetModelDef);
+  unary("ActivateExperiment", &ExperimentService::ActivateExperiment);
+  unary("PauseExperiment", &ExperimentService::PauseExperiment);
+  unary("CancelExperiment", &ExperimentService::CancelExperiment);
+  unary("KillExperiment", &ExperimentService::KillExperiment);
+  unary("ExtendExperiment", &ExperimentService::ExtendExperiment);
+  unary("RetryExperiment", &ExperimentService::RetryExperiment);
+  unary("PatchExperiment", &ExperimentService::PatchExperiment);
+  unary("ArchiveExperiment", &ExperimentService::ArchiveExperiment);
+  unary("UnarchiveExperiment", &ExperimentService::UnarchiveExperiment);
+  unary("DeleteExperiment", &ExperimentService::DeleteExperiment, context_.downloads);
+  unary("PutExperimentLabel", &ExperimentService::PutExperimentLabel);
+  unary("DeleteExperimentLabel", &ExperimentService::DeleteExperimentLabel);
+  unary("GetExperimentLabels", &ExperimentService::GetExperimentLabels);
+  unary("ContinueExperiment", &ExperimentService::ContinueExperiment);
+  unary("ActivateExperiments", &ExperimentService::ActivateExperiments, context_.downloads);
+  unary("PauseExperiments", &ExperimentService::PauseExperiments, context_.downloads);
+  unary("CancelExperiments", &ExperimentService::CancelExperiments, context_.downloads);
+  unary("KillExperiments", &ExperimentService::KillExperiments, context_.downloads);
+  unary("ArchiveExperiments", &ExperimentService::ArchiveExperiments, context_.downloads);
+  unary("UnarchiveExperiments", &ExperimentService::UnarchiveExperiments, context_.downloads);
+  unary("DeleteExperiments", &ExperimentService::DeleteExperiments, context_.downloads);
+  unary("GetExperimentValidationHistory", &ExperimentService::GetExperimentValidationHistory);
+  unary("GetBestSearcherValidationMetric", &ExperimentService::GetBestSearcherValidationMetric);
+  unary("GetModelDefTree", &ExperimentService::GetModelDefTree);
+  unary("GetModelDefFile", &ExperimentService::GetModelDefFile);
+  unary("PreviewHPSearch", &ExperimentService::PreviewHPSearch);
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetExperiment(grpc::CallbackServerContext* call,
-                                                           const v1::GetExperimentRequest* request,
-                                                           v1::GetExperimentResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperiment",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const auto row,
-                            db::get_experiment(context_.pool, ExperimentId(request->experiment_id())));
-                 to_proto(row, response->mutable_experiment());
-                 *response->mutable_config() = response->experiment().config();
-                 // A job's states are few, and upstream's clients know no others; what has ended is no job.
-                 if (response->experiment().state() == v1::STATE_QUEUED)
-                   response->mutable_job_summary()->set_state(v1::STATE_QUEUED);
-                 return {};
-               });
+Status ExperimentService::GetExperiments(const Caller& caller, const v1::GetExperimentsRequest& request,
+                                         v1::GetExperimentsResponse* response) {
+  db::ExperimentFilter filter = filter_of(request);
+  filter.visible = caller.grants.visible();
+  TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter));
+  for (const db::ExperimentRow& row : page.rows) to_proto(row, response->add_experiments());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetExperimentTrials(
-    grpc::CallbackServerContext* call, const v1::GetExperimentTrialsRequest* request,
-    v1::GetExperimentTrialsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperimentTrials",
-               [this, request, response](const Caller&) -> Status {
-                 const ExperimentId id(request->experiment_id());
-                 TRY(db::get_experiment(context_.pool, id));
-                 const db::TrialFilter filter{
-                     .experiment = id,
-                     .states = core_states(request->states()),
-                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1),
-                     .sort = sort_of(request->sort_by())};
-                 TRY_ASSIGN(const auto page, db::list_trials(context_.pool, filter));
-                 for (const db::TrialRow& row : page.rows) to_proto(row, response->add_trials());
-                 to_pagination(page, filter.window, response->mutable_pagination());
-                 return {};
-               });
+Status ExperimentService::GetExperiment(const Caller&, const v1::GetExperimentRequest& request,
+                                        v1::GetExperimentResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
+  to_proto(row, response->mutable_experiment());
+  *response->mutable_config() = response->experiment().config();
+  // A job's states are few, and upstream's clients know no others; what has ended is no job.
+  if (response->experiment().state() == v1::STATE_QUEUED)
+    response->mutable_job_summary()->set_state(v1::STATE_QUEUED);
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetExperimentCheckpoints(
-    grpc::CallbackServerContext* call, const v1::GetExperimentCheckpointsRequest* request,
-    v1::GetExperimentCheckpointsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperimentCheckpoints",
-               [this, request, response](const Caller&) -> Status {
-                 const ExperimentId id(request->id());
-                 TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, id));
-                 const db::CheckpointFilter filter{
-                     .experiment = id,
-                     .states = checkpoint_states(request->states()),
-                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1),
-                     .sort = checkpoint_sort(request->sort_by_attr(), request->sort_by_metric()),
-                     .metric = request->sort_by_metric()};
-                 TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
-                 const std::string root = storage_root(experiment.config);
-                 for (const db::CheckpointRow& row : page.rows)
-                   to_proto(row, root, response->add_checkpoints());
-                 to_pagination(page, filter.window, response->mutable_pagination());
-                 return {};
-               });
+Status ExperimentService::GetExperimentTrials(const Caller&, const v1::GetExperimentTrialsRequest& request,
+                                              v1::GetExperimentTrialsResponse* response) {
+  const ExperimentId id(request.experiment_id());
+  TRY(db::get_experiment(context_.pool, id));
+  const db::TrialFilter filter{.experiment = id,
+                               .states = core_states(request.states()),
+                               .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
+                               .sort = sort_of(request.sort_by())};
+  TRY_ASSIGN(const auto page, db::list_trials(context_.pool, filter));
+  for (const db::TrialRow& row : page.rows) to_proto(row, response->add_trials());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetModelDef(grpc::CallbackServerContext* call,
-                                                         const v1::GetModelDefRequest* request,
-                                                         v1::GetModelDefResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetModelDef",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const std::string bytes,
-                            db::get_model_definition(context_.pool, ExperimentId(request->experiment_id())));
-                 response->set_b64_tgz(to_base64(bytes));
-                 return {};
-               });
+Status ExperimentService::GetExperimentCheckpoints(const Caller&,
+                                                   const v1::GetExperimentCheckpointsRequest& request,
+                                                   v1::GetExperimentCheckpointsResponse* response) {
+  const ExperimentId id(request.id());
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, id));
+  const db::CheckpointFilter filter{
+      .experiment = id,
+      .states = checkpoint_states(request.states()),
+      .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
+      .sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric()),
+      .metric = request.sort_by_metric()};
+  TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
+  const std::string root = storage_root(experiment.config);
+  for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::act(grpc::CallbackServerContext* call, const char* method,
-                                                 const v1::ExperimentActionRequest* request,
-                                                 core::ExperimentAction action) {
-  return unary(context_, call, request, method, [this, request, action](const Caller&) -> Status {
-    return act(ExperimentId(request->id()), action);
-  });
+Status ExperimentService::GetModelDef(const Caller&, const v1::GetModelDefRequest& request,
+                                      v1::GetModelDefResponse* response) {
+  TRY_ASSIGN(const std::string bytes,
+             db::get_model_definition(context_.pool, ExperimentId(request.experiment_id())));
+  response->set_b64_tgz(to_base64(bytes));
+  return {};
 }
 
 Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) const {
@@ -202,26 +208,24 @@ Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) co
               "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
 }
 
-grpc::ServerUnaryReactor* ExperimentService::ActivateExperiment(grpc::CallbackServerContext* call,
-                                                                const v1::ExperimentActionRequest* request,
-                                                                v1::ExperimentActionResponse*) {
-  return act(call, "/det.v1.ExperimentService/ActivateExperiment", request,
-             core::ExperimentAction::kActivate);
+Status ExperimentService::ActivateExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                             v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kActivate);
 }
-grpc::ServerUnaryReactor* ExperimentService::PauseExperiment(grpc::CallbackServerContext* call,
-                                                             const v1::ExperimentActionRequest* request,
-                                                             v1::ExperimentActionResponse*) {
-  return act(call, "/det.v1.ExperimentService/PauseExperiment", request, core::ExperimentAction::kPause);
+
+Status ExperimentService::PauseExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                          v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kPause);
 }
-grpc::ServerUnaryReactor* ExperimentService::CancelExperiment(grpc::CallbackServerContext* call,
-                                                              const v1::ExperimentActionRequest* request,
-                                                              v1::ExperimentActionResponse*) {
-  return act(call, "/det.v1.ExperimentService/CancelExperiment", request, core::ExperimentAction::kCancel);
+
+Status ExperimentService::CancelExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                           v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kCancel);
 }
-grpc::ServerUnaryReactor* ExperimentService::KillExperiment(grpc::CallbackServerContext* call,
-                                                            const v1::ExperimentActionRequest* request,
-                                                            v1::ExperimentActionResponse*) {
-  return act(call, "/det.v1.ExperimentService/KillExperiment", request, core::ExperimentAction::kKill);
+
+Status ExperimentService::KillExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                         v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kKill);
 }
 
 /// Asks the core first for a live experiment; of one that has ended it gets the rows.
@@ -239,23 +243,17 @@ Status ExperimentService::continue_search(ExperimentId id, std::optional<searche
   return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::ExtendExperiment(grpc::CallbackServerContext* call,
-                                                              const v1::ExtendExperimentRequest* request,
-                                                              v1::ExperimentActionResponse*) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/ExtendExperiment", [this, request](const Caller&) -> Status {
-    searcher::Extended more;
-    if (request->has_max_trials()) more.max_trials = request->max_trials();
-    if (request->has_max_time()) more.max_time = request->max_time();
-    return continue_search(ExperimentId(request->id()), more);
-  });
+Status ExperimentService::ExtendExperiment(const Caller&, const v1::ExtendExperimentRequest& request,
+                                           v1::ExperimentActionResponse*) {
+  searcher::Extended more;
+  if (request.has_max_trials()) more.max_trials = request.max_trials();
+  if (request.has_max_time()) more.max_time = request.max_time();
+  return continue_search(ExperimentId(request.id()), more);
 }
 
-grpc::ServerUnaryReactor* ExperimentService::RetryExperiment(grpc::CallbackServerContext* call,
-                                                             const v1::ExperimentActionRequest* request,
-                                                             v1::ExperimentActionResponse*) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/RetryExperiment", [this, request](const Caller&) -> Status {
-    return continue_search(ExperimentId(request->id()), std::nullopt);
-  });
+Status ExperimentService::RetryExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                          v1::ExperimentActionResponse*) {
+  return continue_search(ExperimentId(request.id()), std::nullopt);
 }
 
 }  // namespace det::api

@@ -31,76 +31,68 @@ db::ExperimentFilter filter_of(const Caller& caller, const v1::ExperimentsAction
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ExperimentService::bulk(grpc::CallbackServerContext* call, const char* method,
-                                                  const v1::ExperimentsActionRequest* request,
-                                                  v1::ExperimentsActionResponse* response, Deed deed) {
-  auto body = [this, request, response, deed = std::move(deed)](const Caller& caller) -> Status {
-    if (request->experiment_ids_size() == 0 && !request->has_filters())
-      return fail(Code::kInvalidArgument, "experiment_ids: name at least one, or give filters");
-    if (request->experiment_ids_size() > kMaxExperimentsPerCall)
-      return fail(Code::kInvalidArgument, "experiment_ids: at most " + std::to_string(kMaxExperimentsPerCall));
-    TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter_of(caller, *request)));
-    std::set<std::int64_t> known;
-    for (const db::ExperimentRow& row : page.rows) {
-      known.insert(row.id.value);
-      v1::ExperimentActionResult* result = response->add_results();
-      result->set_id(static_cast<int>(row.id.value));
-      Status done = authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(row.id.value)}, context_.pool);
-      if (done) done = deed(row.id);
-      if (!done) result->set_error(done.error().message);
-    }
-    for (const int id : request->experiment_ids()) {
-      if (!known.insert(id).second) continue;
-      v1::ExperimentActionResult* result = response->add_results();
-      result->set_id(id);
-      result->set_error("experiment " + std::to_string(id) + " not found");
-    }
-    return {};
-  };
-  return unary(context_, call, request, method, body, &context_.downloads);
+Status ExperimentService::bulk(const Caller& caller, const v1::ExperimentsActionRequest& request,
+                               v1::ExperimentsActionResponse* response, const Deed& deed) const {
+  if (request.experiment_ids_size() == 0 && !request.has_filters())
+    return fail(Code::kInvalidArgument, "experiment_ids: name at least one, or give filters");
+  if (request.experiment_ids_size() > kMaxExperimentsPerCall)
+    return fail(Code::kInvalidArgument, "experiment_ids: at most " + std::to_string(kMaxExperimentsPerCall));
+  TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter_of(caller, request)));
+  std::set<std::int64_t> known;
+  for (const db::ExperimentRow& row : page.rows) {
+    known.insert(row.id.value);
+    v1::ExperimentActionResult* result = response->add_results();
+    result->set_id(static_cast<int>(row.id.value));
+    Status done =
+        authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(row.id.value)}, context_.pool);
+    if (done) done = deed(row.id);
+    if (!done) result->set_error(done.error().message);
+  }
+  for (const int id : request.experiment_ids()) {
+    if (!known.insert(id).second) continue;
+    v1::ExperimentActionResult* result = response->add_results();
+    result->set_id(id);
+    result->set_error("experiment " + std::to_string(id) + " not found");
+  }
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::ActivateExperiments(grpc::CallbackServerContext* call,
-                                                                 const v1::ExperimentsActionRequest* request,
-                                                                 v1::ExperimentsActionResponse* response) {
-  return bulk(call, "/det.v1.ExperimentService/ActivateExperiments", request, response,
+Status ExperimentService::ActivateExperiments(const Caller& caller,
+                                              const v1::ExperimentsActionRequest& request,
+                                              v1::ExperimentsActionResponse* response) {
+  return bulk(caller, request, response,
               [this](ExperimentId id) { return act(id, core::ExperimentAction::kActivate); });
 }
-grpc::ServerUnaryReactor* ExperimentService::PauseExperiments(grpc::CallbackServerContext* call,
-                                                              const v1::ExperimentsActionRequest* request,
-                                                              v1::ExperimentsActionResponse* response) {
-  return bulk(call, "/det.v1.ExperimentService/PauseExperiments", request, response,
+Status ExperimentService::PauseExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
+                                           v1::ExperimentsActionResponse* response) {
+  return bulk(caller, request, response,
               [this](ExperimentId id) { return act(id, core::ExperimentAction::kPause); });
 }
-grpc::ServerUnaryReactor* ExperimentService::CancelExperiments(grpc::CallbackServerContext* call,
-                                                               const v1::ExperimentsActionRequest* request,
-                                                               v1::ExperimentsActionResponse* response) {
-  return bulk(call, "/det.v1.ExperimentService/CancelExperiments", request, response,
+Status ExperimentService::CancelExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
+                                            v1::ExperimentsActionResponse* response) {
+  return bulk(caller, request, response,
               [this](ExperimentId id) { return act(id, core::ExperimentAction::kCancel); });
 }
-grpc::ServerUnaryReactor* ExperimentService::KillExperiments(grpc::CallbackServerContext* call,
-                                                             const v1::ExperimentsActionRequest* request,
-                                                             v1::ExperimentsActionResponse* response) {
-  return bulk(call, "/det.v1.ExperimentService/KillExperiments", request, response,
+Status ExperimentService::KillExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
+                                          v1::ExperimentsActionResponse* response) {
+  return bulk(caller, request, response,
               [this](ExperimentId id) { return act(id, core::ExperimentAction::kKill); });
 }
-grpc::ServerUnaryReactor* ExperimentService::ArchiveExperiments(grpc::CallbackServerContext* call,
-                                                                const v1::ExperimentsActionRequest* request,
-                                                                v1::ExperimentsActionResponse* response) {
-  return bulk(call, "/det.v1.ExperimentService/ArchiveExperiments", request, response,
+Status ExperimentService::ArchiveExperiments(const Caller& caller,
+                                             const v1::ExperimentsActionRequest& request,
+                                             v1::ExperimentsActionResponse* response) {
+  return bulk(caller, request, response,
               [this](ExperimentId id) { return db::set_archived(context_.pool, id, true); });
 }
-grpc::ServerUnaryReactor* ExperimentService::UnarchiveExperiments(grpc::CallbackServerContext* call,
-                                                                  const v1::ExperimentsActionRequest* request,
-                                                                  v1::ExperimentsActionResponse* response) {
-  return bulk(call, "/det.v1.ExperimentService/UnarchiveExperiments", request, response,
+Status ExperimentService::UnarchiveExperiments(const Caller& caller,
+                                               const v1::ExperimentsActionRequest& request,
+                                               v1::ExperimentsActionResponse* response) {
+  return bulk(caller, request, response,
               [this](ExperimentId id) { return db::set_archived(context_.pool, id, false); });
 }
-grpc::ServerUnaryReactor* ExperimentService::DeleteExperiments(grpc::CallbackServerContext* call,
-                                                               const v1::ExperimentsActionRequest* request,
-                                                               v1::ExperimentsActionResponse* response) {
-  return bulk(call, "/det.v1.ExperimentService/DeleteExperiments", request, response,
-              [this](ExperimentId id) { return remove(id); });
+Status ExperimentService::DeleteExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
+                                            v1::ExperimentsActionResponse* response) {
+  return bulk(caller, request, response, [this](ExperimentId id) { return remove(id); });
 }
 
 }  // namespace det::api

@@ -162,33 +162,21 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::PatchExperiment(grpc::CallbackServerContext* call,
-                                                             const v1::PatchExperimentRequest* request,
-                                                             v1::PatchExperimentResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/PatchExperiment",
-               [this, request, response](const Caller&) -> Status {
-                 TRY(patch(request->experiment()));
-                 TRY_ASSIGN(const auto row,
-                            db::get_experiment(context_.pool, ExperimentId(request->experiment().id())));
-                 to_proto(row, response->mutable_experiment());
-                 return {};
-               });
+Status ExperimentService::PatchExperiment(const Caller&, const v1::PatchExperimentRequest& request,
+                                          v1::PatchExperimentResponse* response) {
+  TRY(patch(request.experiment()));
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment().id())));
+  to_proto(row, response->mutable_experiment());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::ArchiveExperiment(grpc::CallbackServerContext* call,
-                                                               const v1::ExperimentActionRequest* request,
-                                                               v1::ExperimentActionResponse*) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/ArchiveExperiment", [this, request](const Caller&) {
-    return db::set_archived(context_.pool, ExperimentId(request->id()), true);
-  });
+Status ExperimentService::ArchiveExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                            v1::ExperimentActionResponse*) {
+  return db::set_archived(context_.pool, ExperimentId(request.id()), true);
 }
-grpc::ServerUnaryReactor* ExperimentService::UnarchiveExperiment(grpc::CallbackServerContext* call,
-                                                                 const v1::ExperimentActionRequest* request,
-                                                                 v1::ExperimentActionResponse*) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/UnarchiveExperiment",
-               [this, request](const Caller&) {
-                 return db::set_archived(context_.pool, ExperimentId(request->id()), false);
-               });
+Status ExperimentService::UnarchiveExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                              v1::ExperimentActionResponse*) {
+  return db::set_archived(context_.pool, ExperimentId(request.id()), false);
 }
 
 Status ExperimentService::remove(ExperimentId id) const {
@@ -205,53 +193,39 @@ Status ExperimentService::remove(ExperimentId id) const {
   return db::delete_experiment(context_.pool, id);
 }
 
-grpc::ServerUnaryReactor* ExperimentService::DeleteExperiment(grpc::CallbackServerContext* call,
-                                                              const v1::DeleteExperimentRequest* request,
-                                                              v1::ExperimentActionResponse*) {
-  return unary(
-      context_, call, request, "/det.v1.ExperimentService/DeleteExperiment",
-      [this, request](const Caller&) { return remove(ExperimentId(request->experiment_id())); }, &context_.downloads);
+Status ExperimentService::DeleteExperiment(const Caller&, const v1::DeleteExperimentRequest& request,
+                                           v1::ExperimentActionResponse*) {
+  return remove(ExperimentId(request.experiment_id()));
 }
 
-grpc::ServerUnaryReactor* ExperimentService::PutExperimentLabel(grpc::CallbackServerContext* call,
-                                                                const v1::ExperimentLabelRequest* request,
-                                                                v1::ExperimentLabelsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/PutExperimentLabel",
-               [this, request, response](const Caller&) -> Status {
-                 TRY(check_label(request->label()));
-                 TRY_ASSIGN(const auto labels, db::change_label(context_.pool, ExperimentId(request->experiment_id()),
-                                                                request->label(), true));
-                 response->mutable_labels()->Assign(labels.begin(), labels.end());
-                 return {};
-               });
+Status ExperimentService::PutExperimentLabel(const Caller&, const v1::ExperimentLabelRequest& request,
+                                             v1::ExperimentLabelsResponse* response) {
+  TRY(check_label(request.label()));
+  TRY_ASSIGN(const auto labels,
+             db::change_label(context_.pool, ExperimentId(request.experiment_id()), request.label(), true));
+  response->mutable_labels()->Assign(labels.begin(), labels.end());
+  return {};
 }
-grpc::ServerUnaryReactor* ExperimentService::DeleteExperimentLabel(grpc::CallbackServerContext* call,
-                                                                   const v1::ExperimentLabelRequest* request,
-                                                                   v1::ExperimentLabelsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/DeleteExperimentLabel",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const auto labels, db::change_label(context_.pool, ExperimentId(request->experiment_id()),
-                                                                request->label(), false));
-                 response->mutable_labels()->Assign(labels.begin(), labels.end());
-                 return {};
-               });
+Status ExperimentService::DeleteExperimentLabel(const Caller&, const v1::ExperimentLabelRequest& request,
+                                                v1::ExperimentLabelsResponse* response) {
+  TRY_ASSIGN(const auto labels,
+             db::change_label(context_.pool, ExperimentId(request.experiment_id()), request.label(), false));
+  response->mutable_labels()->Assign(labels.begin(), labels.end());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetExperimentLabels(grpc::CallbackServerContext* call,
-                                                                 const v1::GetExperimentLabelsRequest* request,
-                                                                 v1::ExperimentLabelsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperimentLabels",
-               [this, request, response](const Caller& caller) -> Status {
-                 std::optional<std::int64_t> project;
-                 if (request->project_id() != 0) project = request->project_id();
-                 TRY_ASSIGN(const auto labels, db::list_labels(context_.pool, project, caller.grants.visible()));
-                 response->mutable_labels()->Assign(labels.begin(), labels.end());
-                 return {};
-               });
+Status ExperimentService::GetExperimentLabels(const Caller& caller,
+                                              const v1::GetExperimentLabelsRequest& request,
+                                              v1::ExperimentLabelsResponse* response) {
+  std::optional<std::int64_t> project;
+  if (request.project_id() != 0) project = request.project_id();
+  TRY_ASSIGN(const auto labels, db::list_labels(context_.pool, project, caller.grants.visible()));
+  response->mutable_labels()->Assign(labels.begin(), labels.end());
+  return {};
 }
 
-Status ExperimentService::go_on(const v1::ContinueExperimentRequest& request,
-                                v1::ContinueExperimentResponse* response) const {
+Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueExperimentRequest& request,
+                                             v1::ContinueExperimentResponse* response) {
   const ExperimentId id(request.id());
   TRY_ASSIGN(const Totals totals, totals_of(request.override_config()));
   std::optional<searcher::Extended> more;
@@ -276,13 +250,6 @@ Status ExperimentService::go_on(const v1::ContinueExperimentRequest& request,
   TRY_ASSIGN(const auto now, db::get_experiment(context_.pool, id));
   to_proto(now, response->mutable_experiment());
   return {};
-}
-
-grpc::ServerUnaryReactor* ExperimentService::ContinueExperiment(grpc::CallbackServerContext* call,
-                                                                const v1::ContinueExperimentRequest* request,
-                                                                v1::ContinueExperimentResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/ContinueExperiment",
-               [this, request, response](const Caller&) { return go_on(*request, response); });
 }
 
 }  // namespace det::api

@@ -52,97 +52,78 @@ void add_nodes(const std::map<std::string, std::map<std::string, v1::FileNode>>&
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ExperimentService::GetExperimentValidationHistory(
-    grpc::CallbackServerContext* call, const v1::GetExperimentValidationHistoryRequest* request,
+Status ExperimentService::GetExperimentValidationHistory(
+    const Caller&, const v1::GetExperimentValidationHistoryRequest& request,
     v1::GetExperimentValidationHistoryResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetExperimentValidationHistory",
-               [this, request, response](const Caller&) -> Status {
-                 const ExperimentId id(request->experiment_id());
-                 TRY(db::get_experiment(context_.pool, id));
-                 TRY_ASSIGN(const auto history, db::validation_history(context_.pool, id));
-                 for (const db::Validation& one : history) {
-                   v1::ValidationHistoryEntry* entry = response->add_validation_history();
-                   entry->set_trial_id(static_cast<int>(one.trial.value));
-                   to_proto(one.reported, entry->mutable_end_time());
-                   entry->set_searcher_metric(one.metric);
-                 }
-                 return {};
-               });
+  const ExperimentId id(request.experiment_id());
+  TRY(db::get_experiment(context_.pool, id));
+  TRY_ASSIGN(const auto history, db::validation_history(context_.pool, id));
+  for (const db::Validation& one : history) {
+    v1::ValidationHistoryEntry* entry = response->add_validation_history();
+    entry->set_trial_id(static_cast<int>(one.trial.value));
+    to_proto(one.reported, entry->mutable_end_time());
+    entry->set_searcher_metric(one.metric);
+  }
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetBestSearcherValidationMetric(
-    grpc::CallbackServerContext* call, const v1::GetBestSearcherValidationMetricRequest* request,
+Status ExperimentService::GetBestSearcherValidationMetric(
+    const Caller& caller, const v1::GetBestSearcherValidationMetricRequest& request,
     v1::GetBestSearcherValidationMetricResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetBestSearcherValidationMetric",
-               [this, request, response](const Caller& caller) -> Status {
-                 const ExperimentId id(request->experiment_id());
-                 TRY(admit(context_, caller, {.experiment = id}));
-                 TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
-                 if (!row.best_metric) {
-                   return fail(Code::kNotFound, "experiment " + std::to_string(id.value) +
-                                                    " has no validation with the searcher's metric");
-                 }
-                 response->set_metric(*row.best_metric);
-                 return {};
-               });
+  const ExperimentId id(request.experiment_id());
+  TRY(admit(context_, caller, {.experiment = id}));
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  if (!row.best_metric) {
+    return fail(Code::kNotFound,
+                "experiment " + std::to_string(id.value) + " has no validation with the searcher's metric");
+  }
+  response->set_metric(*row.best_metric);
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetModelDefTree(grpc::CallbackServerContext* call,
-                                                             const v1::GetModelDefTreeRequest* request,
-                                                             v1::GetModelDefTreeResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetModelDefTree",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const std::string bytes,
-                            db::get_model_definition(context_.pool, ExperimentId(request->experiment_id())));
-                 TRY_ASSIGN(const auto items, check_archive(bytes));
-                 add_nodes(nodes_of(items), "", response);
-                 return {};
-               });
+Status ExperimentService::GetModelDefTree(const Caller&, const v1::GetModelDefTreeRequest& request,
+                                          v1::GetModelDefTreeResponse* response) {
+  TRY_ASSIGN(const std::string bytes,
+             db::get_model_definition(context_.pool, ExperimentId(request.experiment_id())));
+  TRY_ASSIGN(const auto items, check_archive(bytes));
+  add_nodes(nodes_of(items), "", response);
+  return {};
 }
 
-grpc::ServerUnaryReactor* ExperimentService::GetModelDefFile(grpc::CallbackServerContext* call,
-                                                             const v1::GetModelDefFileRequest* request,
-                                                             v1::GetModelDefFileResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/GetModelDefFile",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const std::string bytes,
-                            db::get_model_definition(context_.pool, ExperimentId(request->experiment_id())));
-                 TRY_ASSIGN(auto entries, read_archive(bytes));
-                 for (ArchiveEntry& entry : entries) {
-                   if (entry.path != request->path() || entry.directory) continue;
-                   response->set_file(std::move(entry.content));
-                   return {};
-                 }
-                 return fail(Code::kNotFound, "the context has no such file; see its file_tree");
-               });
+Status ExperimentService::GetModelDefFile(const Caller&, const v1::GetModelDefFileRequest& request,
+                                          v1::GetModelDefFileResponse* response) {
+  TRY_ASSIGN(const std::string bytes,
+             db::get_model_definition(context_.pool, ExperimentId(request.experiment_id())));
+  TRY_ASSIGN(auto entries, read_archive(bytes));
+  for (ArchiveEntry& entry : entries) {
+    if (entry.path != request.path() || entry.directory) continue;
+    response->set_file(std::move(entry.content));
+    return {};
+  }
+  return fail(Code::kNotFound, "the context has no such file; see its file_tree");
 }
 
-grpc::ServerUnaryReactor* ExperimentService::PreviewHPSearch(grpc::CallbackServerContext* call,
-                                                             const v1::PreviewHPSearchRequest* request,
-                                                             v1::PreviewHPSearchResponse* response) {
-  return unary(context_, call, request, "/det.v1.ExperimentService/PreviewHPSearch",
-               [this, request, response](const Caller&) -> Status {
-                 expconf::Defaults defaults{.checkpoint_storage = context_.settings.checkpoint_storage,
-                                            .task_container_defaults = context_.settings.task_container_defaults,
-                                            .experiment_seed = request->seed(),
-                                            .name = "preview",
-                                            .policies = {},
-                                            .template_ = std::nullopt};
-                 TRY_ASSIGN(const auto parsed,
-                            expconf::parse(dump_json(from_struct(request->config())), "config", defaults));
-                 TRY_ASSIGN(const auto lines, searcher::preview(parsed.config));
-                 const std::string unit = parsed.config.searcher.time_name();
-                 for (const searcher::PreviewLine& line : lines) {
-                   v1::TrialSummary* trials = response->mutable_summary()->add_trials();
-                   trials->set_count(static_cast<int>(line.trials));
-                   trials->mutable_unit()->set_max_length(line.length == 0);
-                   if (line.length == 0) continue;
-                   trials->mutable_unit()->mutable_name()->set_value(unit);
-                   trials->mutable_unit()->mutable_value()->set_value(static_cast<int>(line.length));
-                 }
-                 to_struct(parsed.config.resolved.at("searcher"), response->mutable_summary()->mutable_config());
-                 return {};
-               });
+Status ExperimentService::PreviewHPSearch(const Caller&, const v1::PreviewHPSearchRequest& request,
+                                          v1::PreviewHPSearchResponse* response) {
+  expconf::Defaults defaults{.checkpoint_storage = context_.settings.checkpoint_storage,
+                             .task_container_defaults = context_.settings.task_container_defaults,
+                             .experiment_seed = request.seed(),
+                             .name = "preview",
+                             .policies = {},
+                             .template_ = std::nullopt};
+  TRY_ASSIGN(const auto parsed, expconf::parse(dump_json(from_struct(request.config())), "config", defaults));
+  TRY_ASSIGN(const auto lines, searcher::preview(parsed.config));
+  const std::string unit = parsed.config.searcher.time_name();
+  for (const searcher::PreviewLine& line : lines) {
+    v1::TrialSummary* trials = response->mutable_summary()->add_trials();
+    trials->set_count(static_cast<int>(line.trials));
+    trials->mutable_unit()->set_max_length(line.length == 0);
+    if (line.length == 0) continue;
+    trials->mutable_unit()->mutable_name()->set_value(unit);
+    trials->mutable_unit()->mutable_value()->set_value(static_cast<int>(line.length));
+  }
+  to_struct(parsed.config.resolved.at("searcher"), response->mutable_summary()->mutable_config());
+  return {};
 }
 
 }  // namespace det::api

@@ -193,48 +193,47 @@ Status explain_command(const Context& context, const core::Command& command, v1:
   return explain(context, *sight, out);
 }
 
-grpc::ServerUnaryReactor* ExplanationService::ExplainTrial(grpc::CallbackServerContext* call,
-                                                           const v1::ExplainTrialRequest* request,
-                                                           v1::ExplainTrialResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const TrialId id(request->trial_id());
-    TRY_ASSIGN(const auto row, db::get_trial(context_.pool, id));
-    TRY_ASSIGN(const auto sight, see(context_, [id](const core::Core& core, Sight& out) {
-                 auto trial = core.trials().find(id);
-                 if (trial == core.trials().end()) return;
-                 look(core, core.experiments().at(trial->second.experiment), id, out);
-                 if (out.pool.empty()) out.otherwise = what_else(core, trial->second);
-               }));
-    if (sight->otherwise.empty()) sight->otherwise = ended_as("trial " + number(id.value), row.trial.state);
-    response->mutable_explanation()->set_trial_id(static_cast<int>(id.value));
-    response->mutable_explanation()->set_experiment_id(static_cast<int>(row.trial.experiment.value));
-    return explain(context_, *sight, response->mutable_explanation());
-  };
-  return unary(context_, call, request, "/det.v1.ExplanationService/ExplainTrial", body);
+ExplanationService::ExplanationService(const Context& context)
+    : Service(context, "det.v1.ExplanationService") {
+  unary("ExplainTrial", &ExplanationService::ExplainTrial);
+  unary("ExplainExperiment", &ExplanationService::ExplainExperiment);
 }
 
-grpc::ServerUnaryReactor* ExplanationService::ExplainExperiment(grpc::CallbackServerContext* call,
-                                                                const v1::ExplainExperimentRequest* request,
-                                                                v1::ExplainExperimentResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const ExperimentId id(request->experiment_id());
-    const std::string name = "experiment " + number(id.value);
-    TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
-    TRY_ASSIGN(const auto sight, see(context_, [id, name](const core::Core& core, Sight& out) {
-                 auto experiment = core.experiments().find(id);
-                 if (experiment == core.experiments().end()) return;
-                 look(core, experiment->second, std::nullopt, out);
-                 if (!out.pool.empty()) return;
-                 out.otherwise = name + " is " + std::string(core::state_name(experiment->second.state)) + "; " +
-                                 number(out.running) + " of its trials run and none waits for slots" + who_is_away(core, id);
-               }));
-    if (sight->otherwise.empty()) sight->otherwise = ended_as(name, row.state);
-    response->set_waiting(sight->waiting);
-    response->set_running(sight->running);
-    response->mutable_explanation()->set_experiment_id(static_cast<int>(id.value));
-    return explain(context_, *sight, response->mutable_explanation());
-  };
-  return unary(context_, call, request, "/det.v1.ExplanationService/ExplainExperiment", body);
+Status ExplanationService::ExplainTrial(const Caller&, const v1::ExplainTrialRequest& request,
+                                        v1::ExplainTrialResponse* response) {
+  const TrialId id(request.trial_id());
+  TRY_ASSIGN(const auto row, db::get_trial(context_.pool, id));
+  TRY_ASSIGN(const auto sight, see(context_, [id](const core::Core& core, Sight& out) {
+               auto trial = core.trials().find(id);
+               if (trial == core.trials().end()) return;
+               look(core, core.experiments().at(trial->second.experiment), id, out);
+               if (out.pool.empty()) out.otherwise = what_else(core, trial->second);
+             }));
+  if (sight->otherwise.empty()) sight->otherwise = ended_as("trial " + number(id.value), row.trial.state);
+  response->mutable_explanation()->set_trial_id(static_cast<int>(id.value));
+  response->mutable_explanation()->set_experiment_id(static_cast<int>(row.trial.experiment.value));
+  return explain(context_, *sight, response->mutable_explanation());
+}
+
+Status ExplanationService::ExplainExperiment(const Caller&, const v1::ExplainExperimentRequest& request,
+                                             v1::ExplainExperimentResponse* response) {
+  const ExperimentId id(request.experiment_id());
+  const std::string name = "experiment " + number(id.value);
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  TRY_ASSIGN(const auto sight, see(context_, [id, name](const core::Core& core, Sight& out) {
+               auto experiment = core.experiments().find(id);
+               if (experiment == core.experiments().end()) return;
+               look(core, experiment->second, std::nullopt, out);
+               if (!out.pool.empty()) return;
+               out.otherwise = name + " is " + std::string(core::state_name(experiment->second.state)) +
+                               "; " + number(out.running) + " of its trials run and none waits for slots" +
+                               who_is_away(core, id);
+             }));
+  if (sight->otherwise.empty()) sight->otherwise = ended_as(name, row.state);
+  response->set_waiting(sight->waiting);
+  response->set_running(sight->running);
+  response->mutable_explanation()->set_experiment_id(static_cast<int>(id.value));
+  return explain(context_, *sight, response->mutable_explanation());
 }
 
 }  // namespace det::api

@@ -1,22 +1,18 @@
 // Owns why a trial or a command waits; ExplanationService. Computed on a copy of its pool, off the core's thread.
 #pragma once
 
-#include "det/v1/explanation.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/explanation.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
-class ExplanationService final : public v1::ExplanationService::CallbackService {
+class ExplanationService final : public Service {
  public:
-  explicit ExplanationService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* ExplainTrial(grpc::CallbackServerContext* call, const v1::ExplainTrialRequest* request,
-                                         v1::ExplainTrialResponse* response) override;
-  grpc::ServerUnaryReactor* ExplainExperiment(grpc::CallbackServerContext* call,
-                                              const v1::ExplainExperimentRequest* request,
-                                              v1::ExplainExperimentResponse* response) override;
-
- private:
-  const Context& context_;
+  explicit ExplanationService(const Context& context);
+  Status ExplainTrial(const Caller& caller, const v1::ExplainTrialRequest& request,
+                      v1::ExplainTrialResponse* response);
+  Status ExplainExperiment(const Caller& caller, const v1::ExplainExperimentRequest& request,
+                           v1::ExplainExperimentResponse* response);
 };
 
 /// Why a command waits, or what it does instead.

@@ -413,6 +413,11 @@ class RefusedSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
 }  // namespace
 
+HarnessService::HarnessService(const Context& context) : Service(context, "det.v1.HarnessService") {
+  bidi_stream("Session", &HarnessService::Session);
+  unary("FallBack", &HarnessService::FallBack);
+}
+
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
     grpc::CallbackServerContext* call) {
   auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), *context_.sessions);

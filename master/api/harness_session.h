@@ -6,23 +6,21 @@
 #include <map>
 #include <memory>
 
-#include "det/v1/harness.grpc.pb.h"
+#include "det/v1/harness.pb.h"
 #include "master/api/report_check.h"
-#include "master/api/unary.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
 class HarnessSession;
 
-class HarnessService final : public v1::HarnessService::CallbackService {
+class HarnessService final : public Service {
  public:
-  explicit HarnessService(const Context& context) : context_(context) {}
-  grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* Session(
-      grpc::CallbackServerContext* call) override;
+  explicit HarnessService(const Context& context);
+  grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* Session(grpc::CallbackServerContext* call);
 
   // checkpoint_changes.cc
-  grpc::ServerUnaryReactor* FallBack(grpc::CallbackServerContext* call, const v1::FallBackRequest* request,
-                                     v1::FallBackResponse* response) override;
+  Status FallBack(const Caller& caller, const v1::FallBackRequest& request, v1::FallBackResponse* response);
 
   /// Tells the allocation's process, if it is connected. Any thread.
   void preempt(const AllocationId& id);
@@ -33,7 +31,6 @@ class HarnessService final : public v1::HarnessService::CallbackService {
 
  private:
   friend class HarnessSession;
-  const Context& context_;
   // The edge worker's own.
   std::map<AllocationId, std::weak_ptr<HarnessSession>> sessions_;
   bool closed_ = false;

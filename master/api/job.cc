@@ -268,6 +268,13 @@ Status check_job_update(const Context& context, const core::UpdateJob& input) {
   return check_pool(context, input);
 }
 
+JobService::JobService(const Context& context) : Service(context, "det.v1.JobService") {
+  unary("GetJobs", &JobService::GetJobs);
+  unary("GetJobsV2", &JobService::GetJobsV2);
+  unary("GetJobQueueStats", &JobService::GetJobQueueStats);
+  unary("UpdateJobQueue", &JobService::UpdateJobQueue);
+}
+
 Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   auto found = std::make_shared<std::vector<Queued>>();
   const bool seen = context_.loop.inspect([found](const core::Core& core) { *found = queued(core); });
@@ -306,66 +313,52 @@ Result<std::vector<v1::Job>> JobService::page(const Caller& caller, const v1::Ge
   return page_of(std::move(all), request, pagination);
 }
 
-grpc::ServerUnaryReactor* JobService::GetJobs(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
-                                              v1::GetJobsResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
-    for (v1::Job& job : found) *response->add_jobs() = std::move(job);
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.JobService/GetJobs", body);
+Status JobService::GetJobs(const Caller& caller, const v1::GetJobsRequest& request,
+                           v1::GetJobsResponse* response) {
+  TRY_ASSIGN(auto found, page(caller, request, response->mutable_pagination()));
+  for (v1::Job& job : found) *response->add_jobs() = std::move(job);
+  return {};
 }
 
-grpc::ServerUnaryReactor* JobService::GetJobsV2(grpc::CallbackServerContext* call, const v1::GetJobsRequest* request,
-                                                v1::GetJobsV2Response* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(auto found, page(caller, *request, response->mutable_pagination()));
-    for (v1::Job& job : found) *response->add_jobs()->mutable_full() = std::move(job);
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.JobService/GetJobsV2", body);
+Status JobService::GetJobsV2(const Caller& caller, const v1::GetJobsRequest& request,
+                             v1::GetJobsV2Response* response) {
+  TRY_ASSIGN(auto found, page(caller, request, response->mutable_pagination()));
+  for (v1::Job& job : found) *response->add_jobs()->mutable_full() = std::move(job);
+  return {};
 }
 
-grpc::ServerUnaryReactor* JobService::GetJobQueueStats(grpc::CallbackServerContext* call,
-                                                       const v1::GetJobQueueStatsRequest* request,
-                                                       v1::GetJobQueueStatsResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(const std::vector<v1::Job> all, jobs(caller));
-    std::map<std::string, v1::QueueStats> pools;
-    for (const std::string& name : request->resource_pools()) pools[name];
-    for (const v1::Job& job : all) {
-      if (request->resource_pools_size() > 0 && !pools.contains(job.resource_pool())) continue;
-      v1::QueueStats& stats = pools[job.resource_pool()];
-      if (job.summary().state() == v1::Job::Summary::STATE_QUEUED) {
-        stats.set_queued_count(stats.queued_count() + 1);
-      } else {
-        stats.set_scheduled_count(stats.scheduled_count() + 1);
-      }
+Status JobService::GetJobQueueStats(const Caller& caller, const v1::GetJobQueueStatsRequest& request,
+                                    v1::GetJobQueueStatsResponse* response) {
+  TRY_ASSIGN(const std::vector<v1::Job> all, jobs(caller));
+  std::map<std::string, v1::QueueStats> pools;
+  for (const std::string& name : request.resource_pools()) pools[name];
+  for (const v1::Job& job : all) {
+    if (request.resource_pools_size() > 0 && !pools.contains(job.resource_pool())) continue;
+    v1::QueueStats& stats = pools[job.resource_pool()];
+    if (job.summary().state() == v1::Job::Summary::STATE_QUEUED) {
+      stats.set_queued_count(stats.queued_count() + 1);
+    } else {
+      stats.set_scheduled_count(stats.scheduled_count() + 1);
     }
-    for (const auto& [name, stats] : pools) {
-      v1::PoolQueueStats* out = response->add_results();
-      out->set_resource_pool(name);
-      *out->mutable_stats() = stats;
-    }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.JobService/GetJobQueueStats", body);
+  }
+  for (const auto& [name, stats] : pools) {
+    v1::PoolQueueStats* out = response->add_results();
+    out->set_resource_pool(name);
+    *out->mutable_stats() = stats;
+  }
+  return {};
 }
 
-grpc::ServerUnaryReactor* JobService::UpdateJobQueue(grpc::CallbackServerContext* call,
-                                                     const v1::UpdateJobQueueRequest* request,
-                                                     v1::UpdateJobQueueResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    TRY_ASSIGN(const Jobs known, named_jobs(context_));
-    std::vector<core::UpdateJob> inputs;
-    for (const v1::QueueControl& control : request->updates()) {
-      TRY_ASSIGN(inputs.emplace_back(), to_input(context_, caller, control, known));
-      TRY(check_job_update(context_, inputs.back()));
-    }
-    for (core::UpdateJob& input : inputs) TRY(context_.loop.ask(std::move(input)));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.JobService/UpdateJobQueue", body);
+Status JobService::UpdateJobQueue(const Caller& caller, const v1::UpdateJobQueueRequest& request,
+                                  v1::UpdateJobQueueResponse*) {
+  TRY_ASSIGN(const Jobs known, named_jobs(context_));
+  std::vector<core::UpdateJob> inputs;
+  for (const v1::QueueControl& control : request.updates()) {
+    TRY_ASSIGN(inputs.emplace_back(), to_input(context_, caller, control, known));
+    TRY(check_job_update(context_, inputs.back()));
+  }
+  for (core::UpdateJob& input : inputs) TRY(context_.loop.ask(std::move(input)));
+  return {};
 }
 
 }  // namespace det::api

@@ -43,14 +43,24 @@ Result<std::pair<std::string, db::AgentCertificate>> sign(const Authority& autho
 
 }  // namespace
 
+JoinService::JoinService(const Context& context, std::shared_ptr<const Authority> authority)
+    : Service(context, "det.v1.JoinService"), authority_(std::move(authority)) {
+  unary("PostJoinToken", &JoinService::PostJoinToken);
+  unary("GetJoinTokens", &JoinService::GetJoinTokens);
+  unary("DeleteJoinToken", &JoinService::DeleteJoinToken);
+  unary("RevokeAgent", &JoinService::RevokeAgent);
+  unary("Join", &JoinService::Join);
+  deferred("Renew", &JoinService::Renew);
+}
+
 Result<const Authority*> JoinService::authority() const {
   if (authority_) return authority_.get();
   return fail(Code::kFailedPrecondition,
               "this master speaks no TLS, so agents of other machines cannot join; set security.tls.enabled");
 }
 
-Status JoinService::post(const v1::PostJoinTokenRequest& request, const Caller& caller,
-                         v1::PostJoinTokenResponse* response) const {
+Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenRequest& request,
+                                  v1::PostJoinTokenResponse* response) {
   TRY_ASSIGN(const Authority* authority, this->authority());
   for (const auto& [field, text] : {std::pair{"pool", request.pool()}, std::pair{"agent_id", request.agent_id()}}) {
     if (!text.empty() && !is_name(text))
@@ -80,38 +90,24 @@ Status JoinService::post(const v1::PostJoinTokenRequest& request, const Caller& 
   return {};
 }
 
-grpc::ServerUnaryReactor* JoinService::PostJoinToken(grpc::CallbackServerContext* call,
-                                                     const v1::PostJoinTokenRequest* request,
-                                                     v1::PostJoinTokenResponse* response) {
-  return unary(context_, call, request, "/det.v1.JoinService/PostJoinToken",
-               [this, request, response](const Caller& caller) { return post(*request, caller, response); });
+Status JoinService::GetJoinTokens(const Caller&, const v1::GetJoinTokensRequest&,
+                                  v1::GetJoinTokensResponse* response) {
+  TRY_ASSIGN(const auto tokens, db::list_join_tokens(context_.pool));
+  for (const db::JoinToken& token : tokens) to_proto(token, response->add_tokens());
+  return {};
 }
 
-grpc::ServerUnaryReactor* JoinService::GetJoinTokens(grpc::CallbackServerContext* call,
-                                                     const v1::GetJoinTokensRequest* request,
-                                                     v1::GetJoinTokensResponse* response) {
-  return unary(context_, call, request, "/det.v1.JoinService/GetJoinTokens", [this, response](const Caller&) -> Status {
-    TRY_ASSIGN(const auto tokens, db::list_join_tokens(context_.pool));
-    for (const db::JoinToken& token : tokens) to_proto(token, response->add_tokens());
-    return {};
-  });
+Status JoinService::DeleteJoinToken(const Caller&, const v1::DeleteJoinTokenRequest& request,
+                                    v1::DeleteJoinTokenResponse*) {
+  return db::delete_join_token(context_.pool, request.id());
 }
 
-grpc::ServerUnaryReactor* JoinService::DeleteJoinToken(grpc::CallbackServerContext* call,
-                                                       const v1::DeleteJoinTokenRequest* request,
-                                                       v1::DeleteJoinTokenResponse*) {
-  return unary(context_, call, request, "/det.v1.JoinService/DeleteJoinToken",
-               [this, request](const Caller&) { return db::delete_join_token(context_.pool, request->id()); });
+Status JoinService::RevokeAgent(const Caller&, const v1::RevokeAgentRequest& request,
+                                v1::RevokeAgentResponse*) {
+  return db::revoke_agent(context_.pool, AgentId(make_utf8(request.agent_id())));
 }
 
-grpc::ServerUnaryReactor* JoinService::RevokeAgent(grpc::CallbackServerContext* call,
-                                                   const v1::RevokeAgentRequest* request, v1::RevokeAgentResponse*) {
-  return unary(context_, call, request, "/det.v1.JoinService/RevokeAgent", [this, request](const Caller&) {
-    return db::revoke_agent(context_.pool, AgentId(make_utf8(request->agent_id())));
-  });
-}
-
-Status JoinService::join(const v1::JoinRequest& request, const Caller& caller, v1::JoinResponse* response) const {
+Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v1::JoinResponse* response) {
   if (!is_name(request.agent_id()))
     return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
   TRY_ASSIGN(const Authority* authority, this->authority());
@@ -134,12 +130,6 @@ Status JoinService::join(const v1::JoinRequest& request, const Caller& caller, v
   return admitted;
 }
 
-grpc::ServerUnaryReactor* JoinService::Join(grpc::CallbackServerContext* call, const v1::JoinRequest* request,
-                                            v1::JoinResponse* response) {
-  return unary(context_, call, request, "/det.v1.JoinService/Join",
-               [this, request, response](const Caller& caller) { return join(*request, caller, response); });
-}
-
 Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer, v1::JoinResponse* response) const {
   TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, context_.pool));
   TRY_ASSIGN(const Authority* authority, this->authority());
@@ -153,11 +143,9 @@ Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer, v1:
 grpc::ServerUnaryReactor* JoinService::Renew(grpc::CallbackServerContext* call, const v1::RenewRequest* request,
                                              v1::JoinResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  const bool taken = context_.workers.try_post([this, reactor, request, response, peer = peer_of(*call)] {
+  post(context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
     reactor->Finish(to_grpc(renew(*request, peer, response)));
   });
-  if (!taken)
-    reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
   return reactor;
 }
 

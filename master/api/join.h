@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/certificates.h"
-#include "det/v1/join.grpc.pb.h"
+#include "det/v1/join.pb.h"
 #include "master/api/agent_auth.h"
-#include "master/api/unary.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
@@ -15,31 +15,25 @@ struct Authority {
   Duration lifetime = std::chrono::hours(24 * 30);  ///< of a certificate; agents renew when a third is left
 };
 
-class JoinService final : public v1::JoinService::CallbackService {
+class JoinService final : public Service {
  public:
   /// `authority` null: there is no TLS, and nobody can join.
-  JoinService(const Context& context, std::shared_ptr<const Authority> authority)
-      : context_(context), authority_(std::move(authority)) {}
-  grpc::ServerUnaryReactor* PostJoinToken(grpc::CallbackServerContext* call, const v1::PostJoinTokenRequest* request,
-                                          v1::PostJoinTokenResponse* response) override;
-  grpc::ServerUnaryReactor* GetJoinTokens(grpc::CallbackServerContext* call, const v1::GetJoinTokensRequest* request,
-                                          v1::GetJoinTokensResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteJoinToken(grpc::CallbackServerContext* call,
-                                            const v1::DeleteJoinTokenRequest* request,
-                                            v1::DeleteJoinTokenResponse* response) override;
-  grpc::ServerUnaryReactor* RevokeAgent(grpc::CallbackServerContext* call, const v1::RevokeAgentRequest* request,
-                                        v1::RevokeAgentResponse* response) override;
-  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* call, const v1::JoinRequest* request,
-                                 v1::JoinResponse* response) override;
+  JoinService(const Context& context, std::shared_ptr<const Authority> authority);
+  Status PostJoinToken(const Caller& caller, const v1::PostJoinTokenRequest& request,
+                       v1::PostJoinTokenResponse* response);
+  Status GetJoinTokens(const Caller& caller, const v1::GetJoinTokensRequest& request,
+                       v1::GetJoinTokensResponse* response);
+  Status DeleteJoinToken(const Caller& caller, const v1::DeleteJoinTokenRequest& request,
+                         v1::DeleteJoinTokenResponse* response);
+  Status RevokeAgent(const Caller& caller, const v1::RevokeAgentRequest& request,
+                     v1::RevokeAgentResponse* response);
+  Status Join(const Caller& caller, const v1::JoinRequest& request, v1::JoinResponse* response);
   grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* call, const v1::RenewRequest* request,
-                                  v1::JoinResponse* response) override;
+                                  v1::JoinResponse* response);
 
  private:
   Result<const Authority*> authority() const;
-  Status post(const v1::PostJoinTokenRequest& request, const Caller& caller, v1::PostJoinTokenResponse* response) const;
-  Status join(const v1::JoinRequest& request, const Caller& caller, v1::JoinResponse* response) const;
   Status renew(const v1::RenewRequest& request, const Peer& peer, v1::JoinResponse* response) const;
-  const Context& context_;
   const std::shared_ptr<const Authority> authority_;
 };
 

@@ -245,6 +245,10 @@ grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::C
   return reader.get();
 }
 
+LogService::LogService(const Context& context) : Service(context, "det.v1.LogService") {
+  server_stream("TrialLogs", &LogService::TrialLogs);
+}
+
 grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
                                                               const v1::TrialLogsRequest* request) {
   LogReading reading{.method = "/det.v1.LogService/TrialLogs",

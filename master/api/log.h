@@ -1,20 +1,17 @@
 // Owns the reading of logs: a trial's or a task's, paged from the database and followed by notification.
 #pragma once
 
-#include "det/v1/log.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/log.pb.h"
+#include "master/api/service.h"
 #include "master/db/queries_log.h"
 
 namespace det::api {
 
-class LogService final : public v1::LogService::CallbackService {
+class LogService final : public Service {
  public:
-  explicit LogService(const Context& context) : context_(context) {}
+  explicit LogService(const Context& context);
   grpc::ServerWriteReactor<v1::LogEntry>* TrialLogs(grpc::CallbackServerContext* call,
-                                                    const v1::TrialLogsRequest* request) override;
-
- private:
-  const Context& context_;
+                                                    const v1::TrialLogsRequest* request);
 };
 
 /// A log that somebody reads.

@@ -153,40 +153,38 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
   std::shared_ptr<Reader> self_;
 };
 
-MasterService::MasterService(const Context& context) : context_(context) {}
 MasterService::~MasterService() = default;
 
-grpc::ServerUnaryReactor* MasterService::GetMasterConfig(grpc::CallbackServerContext* call,
-                                                         const v1::GetMasterConfigRequest* request,
-                                                         v1::GetMasterConfigResponse* response) {
-  return unary(context_, call, request, "/det.v1.MasterService/GetMasterConfig",
-               [this, response](const Caller&) -> Status {
-                 Json config = context_.settings.shown_config;
-                 TRY(set_path(config, "log.level", std::string(log_level_name(det::log_level()))));
-                 to_struct(config, response->mutable_config());
-                 return {};
-               });
+MasterService::MasterService(const Context& context) : Service(context, "det.v1.MasterService") {
+  unary("GetMasterConfig", &MasterService::GetMasterConfig);
+  unary("PatchMasterConfig", &MasterService::PatchMasterConfig);
+  server_stream("MasterLogs", &MasterService::MasterLogs);
 }
 
-grpc::ServerUnaryReactor* MasterService::PatchMasterConfig(grpc::CallbackServerContext* call,
-                                                           const v1::PatchMasterConfigRequest* request,
-                                                           v1::PatchMasterConfigResponse*) {
-  auto body = [request](const Caller& caller) -> Status {
-    for (const std::string& path : request->field_mask().paths()) {
-      if (path == "log" || path == "log.level") continue;
-      return fail(Code::kInvalidArgument, "\"" + make_utf8(path) +
-                                              "\" cannot be changed while the master runs; only log.level can");
-    }
-    if (request->config().log().level().empty())
-      return fail(Code::kInvalidArgument, "config.log.level is missing: nothing else can be changed while the master runs");
-    // Upstream's highest level: what ends the program, which is an error like others here.
-    const std::string& name = request->config().log().level();
-    TRY_ASSIGN(const LogLevel level, parse_log_level(name == "fatal" ? "error" : name));
-    set_log_level(level);
-    log::info("log level set", {{"level", log_level_name(level)}, {"user", caller.user.name}});
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.MasterService/PatchMasterConfig", body);
+Status MasterService::GetMasterConfig(const Caller&, const v1::GetMasterConfigRequest&,
+                                      v1::GetMasterConfigResponse* response) {
+  Json config = context_.settings.shown_config;
+  TRY(set_path(config, "log.level", std::string(log_level_name(det::log_level()))));
+  to_struct(config, response->mutable_config());
+  return {};
+}
+
+Status MasterService::PatchMasterConfig(const Caller& caller, const v1::PatchMasterConfigRequest& request,
+                                        v1::PatchMasterConfigResponse*) {
+  for (const std::string& path : request.field_mask().paths()) {
+    if (path == "log" || path == "log.level") continue;
+    return fail(Code::kInvalidArgument,
+                "\"" + make_utf8(path) + "\" cannot be changed while the master runs; only log.level can");
+  }
+  if (request.config().log().level().empty())
+    return fail(Code::kInvalidArgument,
+                "config.log.level is missing: nothing else can be changed while the master runs");
+  // Upstream's highest level: what ends the program, which is an error like others here.
+  const std::string& name = request.config().log().level();
+  TRY_ASSIGN(const LogLevel level, parse_log_level(name == "fatal" ? "error" : name));
+  set_log_level(level);
+  log::info("log level set", {{"level", log_level_name(level)}, {"user", caller.user.name}});
+  return {};
 }
 
 grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterService::MasterLogs(grpc::CallbackServerContext* call,

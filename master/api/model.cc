@@ -116,6 +116,23 @@ void fill(const db::ModelVersionRow& row, v1::ModelVersion* out) {
 
 }  // namespace
 
+ModelService::ModelService(const Context& context) : Service(context, "det.v1.ModelService") {
+  unary("GetModels", &ModelService::GetModels);
+  unary("GetModelLabels", &ModelService::GetModelLabels);
+  unary("GetModel", &ModelService::GetModel);
+  unary("PostModel", &ModelService::PostModel);
+  unary("PatchModel", &ModelService::PatchModel);
+  unary("ArchiveModel", &ModelService::ArchiveModel);
+  unary("UnarchiveModel", &ModelService::UnarchiveModel);
+  unary("MoveModel", &ModelService::MoveModel);
+  unary("DeleteModel", &ModelService::DeleteModel);
+  unary("GetModelVersions", &ModelService::GetModelVersions);
+  unary("GetModelVersion", &ModelService::GetModelVersion);
+  unary("PostModelVersion", &ModelService::PostModelVersion);
+  unary("PatchModelVersion", &ModelService::PatchModelVersion);
+  unary("DeleteModelVersion", &ModelService::DeleteModelVersion);
+}
+
 Result<std::optional<std::int64_t>> ModelService::workspace_of(const Caller& caller, std::int64_t id,
                                                                const std::string& name) const {
   if (id == 0 && name.empty()) return std::optional<std::int64_t>();
@@ -169,8 +186,8 @@ Status ModelService::show(const Caller& caller, const std::string& model, std::i
   return {};
 }
 
-Status ModelService::list(const Caller& caller, const v1::GetModelsRequest& request,
-                          v1::GetModelsResponse* response) const {
+Status ModelService::GetModels(const Caller& caller, const v1::GetModelsRequest& request,
+                               v1::GetModelsResponse* response) {
   db::ModelFilter filter{.visible = caller.grants.visible(),
                          .name = make_utf8(request.name()),
                          .description = make_utf8(request.description()),
@@ -189,8 +206,8 @@ Status ModelService::list(const Caller& caller, const v1::GetModelsRequest& requ
   return {};
 }
 
-Status ModelService::post(const Caller& caller, const v1::PostModelRequest& request,
-                          v1::PostModelResponse* response) const {
+Status ModelService::PostModel(const Caller& caller, const v1::PostModelRequest& request,
+                               v1::PostModelResponse* response) {
   TRY(check_model_name(request.name()));
   TRY(check_text("description", request.description(), kMaxModelLine));
   TRY(check_text("notes", request.notes(), kMaxModelNotes));
@@ -206,8 +223,8 @@ Status ModelService::post(const Caller& caller, const v1::PostModelRequest& requ
   return show(row.name, response->mutable_model());
 }
 
-Status ModelService::patch(const Caller& caller, const v1::PatchModelRequest& request,
-                           v1::PatchModelResponse* response) const {
+Status ModelService::PatchModel(const Caller& caller, const v1::PatchModelRequest& request,
+                                v1::PatchModelResponse* response) {
   const v1::PatchModel& wish = request.model();
   db::ModelPatch patch;
   if (wish.has_name()) {
@@ -228,153 +245,95 @@ Status ModelService::patch(const Caller& caller, const v1::PatchModelRequest& re
   return show(patch.name.value_or(request.model_name()), response->mutable_model());
 }
 
-grpc::ServerUnaryReactor* ModelService::GetModels(grpc::CallbackServerContext* call,
-                                                  const v1::GetModelsRequest* request,
-                                                  v1::GetModelsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ModelService/GetModels",
-               [this, request, response](const Caller& caller) { return list(caller, *request, response); });
+Status ModelService::GetModelLabels(const Caller& caller, const v1::GetModelLabelsRequest& request,
+                                    v1::GetModelLabelsResponse* response) {
+  std::optional<std::int64_t> workspace;
+  if (request.workspace_id() != 0) workspace = request.workspace_id();
+  TRY_ASSIGN(const auto labels, db::list_model_labels(context_.pool, workspace, caller.grants.visible()));
+  response->mutable_labels()->Assign(labels.begin(), labels.end());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ModelService::GetModelLabels(grpc::CallbackServerContext* call,
-                                                       const v1::GetModelLabelsRequest* request,
-                                                       v1::GetModelLabelsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ModelService/GetModelLabels",
-               [this, request, response](const Caller& caller) -> Status {
-                 std::optional<std::int64_t> workspace;
-                 if (request->workspace_id() != 0) workspace = request->workspace_id();
-                 TRY_ASSIGN(const auto labels,
-                            db::list_model_labels(context_.pool, workspace, caller.grants.visible()));
-                 response->mutable_labels()->Assign(labels.begin(), labels.end());
-                 return {};
-               });
+Status ModelService::GetModel(const Caller&, const v1::GetModelRequest& request,
+                              v1::GetModelResponse* response) {
+  return show(request.model_name(), response->mutable_model());
 }
 
-grpc::ServerUnaryReactor* ModelService::GetModel(grpc::CallbackServerContext* call, const v1::GetModelRequest* request,
-                                                 v1::GetModelResponse* response) {
-  return unary(context_, call, request, "/det.v1.ModelService/GetModel",
-               [this, request, response](const Caller&) { return show(request->model_name(), response->mutable_model()); });
+Status ModelService::ArchiveModel(const Caller&, const v1::ArchiveModelRequest& request,
+                                  v1::ArchiveModelResponse*) {
+  return db::archive_model(context_.pool, request.model_name(), true);
 }
 
-grpc::ServerUnaryReactor* ModelService::PostModel(grpc::CallbackServerContext* call,
-                                                  const v1::PostModelRequest* request,
-                                                  v1::PostModelResponse* response) {
-  return unary(context_, call, request, "/det.v1.ModelService/PostModel",
-               [this, request, response](const Caller& caller) { return post(caller, *request, response); });
+Status ModelService::UnarchiveModel(const Caller&, const v1::UnarchiveModelRequest& request,
+                                    v1::UnarchiveModelResponse*) {
+  return db::archive_model(context_.pool, request.model_name(), false);
 }
 
-grpc::ServerUnaryReactor* ModelService::PatchModel(grpc::CallbackServerContext* call,
-                                                   const v1::PatchModelRequest* request,
-                                                   v1::PatchModelResponse* response) {
-  return unary(context_, call, request, "/det.v1.ModelService/PatchModel",
-               [this, request, response](const Caller& caller) { return patch(caller, *request, response); });
+Status ModelService::MoveModel(const Caller& caller, const v1::MoveModelRequest& request,
+                               v1::MoveModelResponse*) {
+  TRY_ASSIGN(const auto workspace, workspace_of(caller, request.destination_workspace_id(), ""));
+  if (!workspace) return fail(Code::kInvalidArgument, "destination_workspace_id: where to?");
+  return db::patch_model(context_.pool, request.model_name(), {.workspace = workspace});
 }
 
-grpc::ServerUnaryReactor* ModelService::ArchiveModel(grpc::CallbackServerContext* call,
-                                                     const v1::ArchiveModelRequest* request,
-                                                     v1::ArchiveModelResponse*) {
-  return unary(context_, call, request, "/det.v1.ModelService/ArchiveModel", [this, request](const Caller&) {
-    return db::archive_model(context_.pool, request->model_name(), true);
-  });
+Status ModelService::DeleteModel(const Caller&, const v1::DeleteModelRequest& request,
+                                 v1::DeleteModelResponse*) {
+  return db::delete_model(context_.pool, request.model_name());
 }
 
-grpc::ServerUnaryReactor* ModelService::UnarchiveModel(grpc::CallbackServerContext* call,
-                                                       const v1::UnarchiveModelRequest* request,
-                                                       v1::UnarchiveModelResponse*) {
-  return unary(context_, call, request, "/det.v1.ModelService/UnarchiveModel", [this, request](const Caller&) {
-    return db::archive_model(context_.pool, request->model_name(), false);
-  });
+Status ModelService::GetModelVersions(const Caller& caller, const v1::GetModelVersionsRequest& request,
+                                      v1::GetModelVersionsResponse* response) {
+  TRY(show(request.model_name(), response->mutable_model()));
+  // The order of the numbers is that of the times too. Upstream's lists begin with the newest.
+  db::Window window = to_window(request.offset(), request.limit(), request.order_by(), -1);
+  window.descending = request.order_by() != v1::ORDER_BY_ASC;
+  TRY_ASSIGN(const auto page, db::list_model_versions(context_.pool, request.model_name(), window));
+  TRY(show(caller, request.model_name(), page.rows, response->mutable_model_versions()));
+  to_pagination(page, window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ModelService::MoveModel(grpc::CallbackServerContext* call,
-                                                  const v1::MoveModelRequest* request, v1::MoveModelResponse*) {
-  return unary(context_, call, request, "/det.v1.ModelService/MoveModel",
-               [this, request](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto workspace, workspace_of(caller, request->destination_workspace_id(), ""));
-                 if (!workspace) return fail(Code::kInvalidArgument, "destination_workspace_id: where to?");
-                 return db::patch_model(context_.pool, request->model_name(), {.workspace = workspace});
-               });
+Status ModelService::GetModelVersion(const Caller& caller, const v1::GetModelVersionRequest& request,
+                                     v1::GetModelVersionResponse* response) {
+  return show(caller, request.model_name(), request.model_version_num(), response->mutable_model_version());
 }
 
-grpc::ServerUnaryReactor* ModelService::DeleteModel(grpc::CallbackServerContext* call,
-                                                    const v1::DeleteModelRequest* request, v1::DeleteModelResponse*) {
-  return unary(context_, call, request, "/det.v1.ModelService/DeleteModel",
-               [this, request](const Caller&) { return db::delete_model(context_.pool, request->model_name()); });
+Status ModelService::PostModelVersion(const Caller& caller, const v1::PostModelVersionRequest& request,
+                                      v1::PostModelVersionResponse* response) {
+  TRY(check_text("name", request.name(), kMaxModelName));
+  TRY(check_text("comment", request.comment(), kMaxModelLine));
+  TRY(check_text("notes", request.notes(), kMaxModelNotes));
+  db::ModelVersionRow row{.checkpoint = CheckpointId(request.checkpoint_uuid()),
+                          .name = request.name(),
+                          .comment = request.comment(),
+                          .notes = request.notes(),
+                          .owner = caller.user.id};
+  TRY_ASSIGN(row.labels, check_labels(request.labels()));
+  TRY_ASSIGN(row.metadata, metadata_text(request.metadata()));
+  TRY_ASSIGN(const std::int64_t version, db::add_model_version(context_.pool, request.model_name(), row));
+  return show(caller, request.model_name(), version, response->mutable_model_version());
 }
 
-grpc::ServerUnaryReactor* ModelService::GetModelVersions(grpc::CallbackServerContext* call,
-                                                         const v1::GetModelVersionsRequest* request,
-                                                         v1::GetModelVersionsResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY(show(request->model_name(), response->mutable_model()));
-    // The order of the numbers is that of the times too. Upstream's lists begin with the newest.
-    db::Window window = to_window(request->offset(), request->limit(), request->order_by(), -1);
-    window.descending = request->order_by() != v1::ORDER_BY_ASC;
-    TRY_ASSIGN(const auto page, db::list_model_versions(context_.pool, request->model_name(), window));
-    TRY(show(caller, request->model_name(), page.rows, response->mutable_model_versions()));
-    to_pagination(page, window, response->mutable_pagination());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.ModelService/GetModelVersions", body);
+Status ModelService::PatchModelVersion(const Caller& caller, const v1::PatchModelVersionRequest& request,
+                                       v1::PatchModelVersionResponse* response) {
+  const v1::PatchModelVersion& wish = request.model_version();
+  db::ModelVersionPatch patch;
+  TRY_ASSIGN(patch.name, text_of("name", wish.has_name(), wish.name().value(), kMaxModelName));
+  TRY_ASSIGN(patch.comment, text_of("comment", wish.has_comment(), wish.comment().value(), kMaxModelLine));
+  TRY_ASSIGN(patch.notes, text_of("notes", wish.has_notes(), wish.notes().value(), kMaxModelNotes));
+  if (wish.has_labels()) {
+    TRY_ASSIGN(patch.labels, check_labels(wish.labels()));
+  }
+  if (wish.has_metadata()) {
+    TRY_ASSIGN(patch.metadata, metadata_text(wish.metadata()));
+  }
+  TRY(db::patch_model_version(context_.pool, request.model_name(), request.model_version_num(), patch));
+  return show(caller, request.model_name(), request.model_version_num(), response->mutable_model_version());
 }
 
-grpc::ServerUnaryReactor* ModelService::GetModelVersion(grpc::CallbackServerContext* call,
-                                                        const v1::GetModelVersionRequest* request,
-                                                        v1::GetModelVersionResponse* response) {
-  return unary(context_, call, request, "/det.v1.ModelService/GetModelVersion",
-               [this, request, response](const Caller& caller) {
-                 return show(caller, request->model_name(), request->model_version_num(),
-                             response->mutable_model_version());
-               });
-}
-
-grpc::ServerUnaryReactor* ModelService::PostModelVersion(grpc::CallbackServerContext* call,
-                                                         const v1::PostModelVersionRequest* request,
-                                                         v1::PostModelVersionResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY(check_text("name", request->name(), kMaxModelName));
-    TRY(check_text("comment", request->comment(), kMaxModelLine));
-    TRY(check_text("notes", request->notes(), kMaxModelNotes));
-    db::ModelVersionRow row{.checkpoint = CheckpointId(request->checkpoint_uuid()),
-                            .name = request->name(),
-                            .comment = request->comment(),
-                            .notes = request->notes(),
-                            .owner = caller.user.id};
-    TRY_ASSIGN(row.labels, check_labels(request->labels()));
-    TRY_ASSIGN(row.metadata, metadata_text(request->metadata()));
-    TRY_ASSIGN(const std::int64_t version, db::add_model_version(context_.pool, request->model_name(), row));
-    return show(caller, request->model_name(), version, response->mutable_model_version());
-  };
-  return unary(context_, call, request, "/det.v1.ModelService/PostModelVersion", body);
-}
-
-grpc::ServerUnaryReactor* ModelService::PatchModelVersion(grpc::CallbackServerContext* call,
-                                                          const v1::PatchModelVersionRequest* request,
-                                                          v1::PatchModelVersionResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    const v1::PatchModelVersion& wish = request->model_version();
-    db::ModelVersionPatch patch;
-    TRY_ASSIGN(patch.name, text_of("name", wish.has_name(), wish.name().value(), kMaxModelName));
-    TRY_ASSIGN(patch.comment, text_of("comment", wish.has_comment(), wish.comment().value(), kMaxModelLine));
-    TRY_ASSIGN(patch.notes, text_of("notes", wish.has_notes(), wish.notes().value(), kMaxModelNotes));
-    if (wish.has_labels()) {
-      TRY_ASSIGN(patch.labels, check_labels(wish.labels()));
-    }
-    if (wish.has_metadata()) {
-      TRY_ASSIGN(patch.metadata, metadata_text(wish.metadata()));
-    }
-    TRY(db::patch_model_version(context_.pool, request->model_name(), request->model_version_num(), patch));
-    return show(caller, request->model_name(), request->model_version_num(), response->mutable_model_version());
-  };
-  return unary(context_, call, request, "/det.v1.ModelService/PatchModelVersion", body);
-}
-
-grpc::ServerUnaryReactor* ModelService::DeleteModelVersion(grpc::CallbackServerContext* call,
-                                                           const v1::DeleteModelVersionRequest* request,
-                                                           v1::DeleteModelVersionResponse*) {
-  return unary(context_, call, request, "/det.v1.ModelService/DeleteModelVersion",
-               [this, request](const Caller&) -> Status {
-                 return db::delete_model_version(context_.pool, request->model_name(), request->model_version_num());
-               });
+Status ModelService::DeleteModelVersion(const Caller&, const v1::DeleteModelVersionRequest& request,
+                                        v1::DeleteModelVersionResponse*) {
+  return db::delete_model_version(context_.pool, request.model_name(), request.model_version_num());
 }
 
 }  // namespace det::api

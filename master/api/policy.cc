@@ -63,6 +63,16 @@ Result<expconf::Policies> limits_of(db::Pool& pool, Workload workload, std::opti
   return limits;
 }
 
+ConfigPolicyService::ConfigPolicyService(const Context& context)
+    : Service(context, "det.v1.ConfigPolicyService") {
+  unary("GetGlobalConfigPolicies", &ConfigPolicyService::GetGlobalConfigPolicies);
+  unary("PutGlobalConfigPolicies", &ConfigPolicyService::PutGlobalConfigPolicies);
+  unary("DeleteGlobalConfigPolicies", &ConfigPolicyService::DeleteGlobalConfigPolicies);
+  unary("GetWorkspaceConfigPolicies", &ConfigPolicyService::GetWorkspaceConfigPolicies);
+  unary("PutWorkspaceConfigPolicies", &ConfigPolicyService::PutWorkspaceConfigPolicies);
+  unary("DeleteWorkspaceConfigPolicies", &ConfigPolicyService::DeleteWorkspaceConfigPolicies);
+}
+
 Status ConfigPolicyService::get(const db::PolicyKey& key, v1::GetConfigPoliciesResponse* response) const {
   TRY_ASSIGN(const std::string text, db::get_config_policies(context_.pool, key));
   const std::string shown = masked_policies(text);
@@ -89,64 +99,46 @@ Status ConfigPolicyService::remove(const db::PolicyKey& key, const Caller& calle
   return {};
 }
 
-grpc::ServerUnaryReactor* ConfigPolicyService::GetGlobalConfigPolicies(
-    grpc::CallbackServerContext* call, const v1::GetGlobalConfigPoliciesRequest* request,
-    v1::GetConfigPoliciesResponse* response) {
-  return unary(context_, call, request, "/det.v1.ConfigPolicyService/GetGlobalConfigPolicies",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const auto key, key_of(request->workload_type()));
-                 return get(key, response);
-               });
+Status ConfigPolicyService::GetGlobalConfigPolicies(const Caller&,
+                                                    const v1::GetGlobalConfigPoliciesRequest& request,
+                                                    v1::GetConfigPoliciesResponse* response) {
+  TRY_ASSIGN(const auto key, key_of(request.workload_type()));
+  return get(key, response);
 }
 
-grpc::ServerUnaryReactor* ConfigPolicyService::PutGlobalConfigPolicies(
-    grpc::CallbackServerContext* call, const v1::PutGlobalConfigPoliciesRequest* request,
-    v1::PutConfigPoliciesResponse* response) {
-  return unary(context_, call, request, "/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto key, key_of(request->workload_type()));
-                 return put(key, request->config_policies(), request->file_name(), caller, response);
-               });
+Status ConfigPolicyService::PutGlobalConfigPolicies(const Caller& caller,
+                                                    const v1::PutGlobalConfigPoliciesRequest& request,
+                                                    v1::PutConfigPoliciesResponse* response) {
+  TRY_ASSIGN(const auto key, key_of(request.workload_type()));
+  return put(key, request.config_policies(), request.file_name(), caller, response);
 }
 
-grpc::ServerUnaryReactor* ConfigPolicyService::DeleteGlobalConfigPolicies(
-    grpc::CallbackServerContext* call, const v1::DeleteGlobalConfigPoliciesRequest* request,
+Status ConfigPolicyService::DeleteGlobalConfigPolicies(const Caller& caller,
+                                                       const v1::DeleteGlobalConfigPoliciesRequest& request,
+                                                       v1::DeleteConfigPoliciesResponse*) {
+  TRY_ASSIGN(const auto key, key_of(request.workload_type()));
+  return remove(key, caller);
+}
+
+Status ConfigPolicyService::GetWorkspaceConfigPolicies(const Caller&,
+                                                       const v1::GetWorkspaceConfigPoliciesRequest& request,
+                                                       v1::GetConfigPoliciesResponse* response) {
+  TRY_ASSIGN(const auto key, key_of(request.workload_type(), request.workspace_id()));
+  return get(key, response);
+}
+
+Status ConfigPolicyService::PutWorkspaceConfigPolicies(const Caller& caller,
+                                                       const v1::PutWorkspaceConfigPoliciesRequest& request,
+                                                       v1::PutConfigPoliciesResponse* response) {
+  TRY_ASSIGN(const auto key, key_of(request.workload_type(), request.workspace_id()));
+  return put(key, request.config_policies(), request.file_name(), caller, response);
+}
+
+Status ConfigPolicyService::DeleteWorkspaceConfigPolicies(
+    const Caller& caller, const v1::DeleteWorkspaceConfigPoliciesRequest& request,
     v1::DeleteConfigPoliciesResponse*) {
-  return unary(context_, call, request, "/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
-               [this, request](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto key, key_of(request->workload_type()));
-                 return remove(key, caller);
-               });
-}
-
-grpc::ServerUnaryReactor* ConfigPolicyService::GetWorkspaceConfigPolicies(
-    grpc::CallbackServerContext* call, const v1::GetWorkspaceConfigPoliciesRequest* request,
-    v1::GetConfigPoliciesResponse* response) {
-  return unary(context_, call, request, "/det.v1.ConfigPolicyService/GetWorkspaceConfigPolicies",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const auto key, key_of(request->workload_type(), request->workspace_id()));
-                 return get(key, response);
-               });
-}
-
-grpc::ServerUnaryReactor* ConfigPolicyService::PutWorkspaceConfigPolicies(
-    grpc::CallbackServerContext* call, const v1::PutWorkspaceConfigPoliciesRequest* request,
-    v1::PutConfigPoliciesResponse* response) {
-  return unary(context_, call, request, "/det.v1.ConfigPolicyService/PutWorkspaceConfigPolicies",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto key, key_of(request->workload_type(), request->workspace_id()));
-                 return put(key, request->config_policies(), request->file_name(), caller, response);
-               });
-}
-
-grpc::ServerUnaryReactor* ConfigPolicyService::DeleteWorkspaceConfigPolicies(
-    grpc::CallbackServerContext* call, const v1::DeleteWorkspaceConfigPoliciesRequest* request,
-    v1::DeleteConfigPoliciesResponse*) {
-  return unary(context_, call, request, "/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
-               [this, request](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto key, key_of(request->workload_type(), request->workspace_id()));
-                 return remove(key, caller);
-               });
+  TRY_ASSIGN(const auto key, key_of(request.workload_type(), request.workspace_id()));
+  return remove(key, caller);
 }
 
 }  // namespace det::api

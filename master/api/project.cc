@@ -117,15 +117,27 @@ void to_proto(const db::ProjectRow& row, v1::Project* out) {
   if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
 }
 
-grpc::ServerUnaryReactor* ProjectService::GetProject(grpc::CallbackServerContext* call,
-                                                     const v1::GetProjectRequest* request,
-                                                     v1::GetProjectResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/GetProject",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const auto row, db::get_project(context_.pool, request->id()));
-                 to_proto(row, response->mutable_project());
-                 return {};
-               });
+ProjectService::ProjectService(const Context& context) : Service(context, "det.v1.ProjectService") {
+  unary("GetProject", &ProjectService::GetProject);
+  unary("PostProject", &ProjectService::PostProject);
+  unary("PatchProject", &ProjectService::PatchProject);
+  unary("ArchiveProject", &ProjectService::ArchiveProject);
+  unary("UnarchiveProject", &ProjectService::UnarchiveProject);
+  unary("DeleteProject", &ProjectService::DeleteProject);
+  unary("GetProjectByKey", &ProjectService::GetProjectByKey);
+  unary("GetProjectColumns", &ProjectService::GetProjectColumns);
+  unary("AddProjectNote", &ProjectService::AddProjectNote);
+  unary("PutProjectNotes", &ProjectService::PutProjectNotes);
+  unary("MoveProject", &ProjectService::MoveProject);
+  unary("MoveExperiment", &ProjectService::MoveExperiment);
+  unary("MoveExperiments", &ProjectService::MoveExperiments);
+}
+
+Status ProjectService::GetProject(const Caller&, const v1::GetProjectRequest& request,
+                                  v1::GetProjectResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
+  to_proto(row, response->mutable_project());
+  return {};
 }
 
 Status ProjectService::post(const v1::PostProjectRequest& request, const Caller& caller,
@@ -144,13 +156,9 @@ Status ProjectService::post(const v1::PostProjectRequest& request, const Caller&
   return {};
 }
 
-grpc::ServerUnaryReactor* ProjectService::PostProject(grpc::CallbackServerContext* call,
-                                                      const v1::PostProjectRequest* request,
-                                                      v1::PostProjectResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/PostProject",
-               [this, request, response](const Caller& caller) {
-                 return post(*request, caller, response->mutable_project());
-               });
+Status ProjectService::PostProject(const Caller& caller, const v1::PostProjectRequest& request,
+                                   v1::PostProjectResponse* response) {
+  return post(request, caller, response->mutable_project());
 }
 
 Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project* response) const {
@@ -174,12 +182,9 @@ Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project
   return {};
 }
 
-grpc::ServerUnaryReactor* ProjectService::PatchProject(grpc::CallbackServerContext* call,
-                                                       const v1::PatchProjectRequest* request,
-                                                       v1::PatchProjectResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.ProjectService/PatchProject",
-      [this, request, response](const Caller&) { return patch(*request, response->mutable_project()); });
+Status ProjectService::PatchProject(const Caller&, const v1::PatchProjectRequest& request,
+                                    v1::PatchProjectResponse* response) {
+  return patch(request, response->mutable_project());
 }
 
 Status ProjectService::archive(const v1::ProjectActionRequest& request, bool archived) const {
@@ -187,60 +192,44 @@ Status ProjectService::archive(const v1::ProjectActionRequest& request, bool arc
   return db::archive_project(context_.pool, request.id(), archived);
 }
 
-grpc::ServerUnaryReactor* ProjectService::ArchiveProject(grpc::CallbackServerContext* call,
-                                                         const v1::ProjectActionRequest* request,
-                                                         v1::ProjectActionResponse*) {
-  return unary(context_, call, request, "/det.v1.ProjectService/ArchiveProject",
-               [this, request](const Caller&) { return archive(*request, true); });
+Status ProjectService::ArchiveProject(const Caller&, const v1::ProjectActionRequest& request,
+                                      v1::ProjectActionResponse*) {
+  return archive(request, true);
 }
 
-grpc::ServerUnaryReactor* ProjectService::UnarchiveProject(grpc::CallbackServerContext* call,
-                                                           const v1::ProjectActionRequest* request,
-                                                           v1::ProjectActionResponse*) {
-  return unary(context_, call, request, "/det.v1.ProjectService/UnarchiveProject",
-               [this, request](const Caller&) { return archive(*request, false); });
+Status ProjectService::UnarchiveProject(const Caller&, const v1::ProjectActionRequest& request,
+                                        v1::ProjectActionResponse*) {
+  return archive(request, false);
 }
 
-grpc::ServerUnaryReactor* ProjectService::DeleteProject(grpc::CallbackServerContext* call,
-                                                        const v1::ProjectActionRequest* request,
-                                                        v1::DeleteProjectResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/DeleteProject",
-               [this, request, response](const Caller&) -> Status {
-                 TRY(check_project_changeable(request->id()));
-                 TRY(db::delete_project(context_.pool, request->id()));
-                 response->set_completed(true);
-                 return {};
-               });
+Status ProjectService::DeleteProject(const Caller&, const v1::ProjectActionRequest& request,
+                                     v1::DeleteProjectResponse* response) {
+  TRY(check_project_changeable(request.id()));
+  TRY(db::delete_project(context_.pool, request.id()));
+  response->set_completed(true);
+  return {};
 }
 
-grpc::ServerUnaryReactor* ProjectService::GetProjectByKey(grpc::CallbackServerContext* call,
-                                                          const v1::GetProjectByKeyRequest* request,
-                                                          v1::GetProjectResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/GetProjectByKey",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const std::int64_t id, db::find_project_by_key(context_.pool, make_utf8(request->key()),
-                                                                           caller.grants.visible()));
-                 TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
-                 to_proto(row, response->mutable_project());
-                 return {};
-               });
+Status ProjectService::GetProjectByKey(const Caller& caller, const v1::GetProjectByKeyRequest& request,
+                                       v1::GetProjectResponse* response) {
+  TRY_ASSIGN(const std::int64_t id,
+             db::find_project_by_key(context_.pool, make_utf8(request.key()), caller.grants.visible()));
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
+  to_proto(row, response->mutable_project());
+  return {};
 }
 
-grpc::ServerUnaryReactor* ProjectService::GetProjectColumns(grpc::CallbackServerContext* call,
-                                                            const v1::GetProjectColumnsRequest* request,
-                                                            v1::GetProjectColumnsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/GetProjectColumns",
-               [this, request, response](const Caller&) -> Status {
-                 TRY(db::get_project(context_.pool, request->id()));
-                 for (const auto& [name, title, type] : kColumns) {
-                   v1::ProjectColumn* column = response->add_columns();
-                   column->set_column(name);
-                   column->set_display_name(title);
-                   column->set_location(v1::LOCATION_TYPE_EXPERIMENT);
-                   column->set_type(type);
-                 }
-                 return {};
-               });
+Status ProjectService::GetProjectColumns(const Caller&, const v1::GetProjectColumnsRequest& request,
+                                         v1::GetProjectColumnsResponse* response) {
+  TRY(db::get_project(context_.pool, request.id()));
+  for (const auto& [name, title, type] : kColumns) {
+    v1::ProjectColumn* column = response->add_columns();
+    column->set_column(name);
+    column->set_display_name(title);
+    column->set_location(v1::LOCATION_TYPE_EXPERIMENT);
+    column->set_type(type);
+  }
+  return {};
 }
 
 Status ProjectService::show_notes(std::int64_t id, v1::ProjectNotesResponse* response) const {
@@ -249,69 +238,46 @@ Status ProjectService::show_notes(std::int64_t id, v1::ProjectNotesResponse* res
   return {};
 }
 
-grpc::ServerUnaryReactor* ProjectService::AddProjectNote(grpc::CallbackServerContext* call,
-                                                         const v1::AddProjectNoteRequest* request,
-                                                         v1::ProjectNotesResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/AddProjectNote",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const std::string notes, notes_text(std::vector{request->note()}));
-                 v1::ProjectNotesResponse known;
-                 TRY(show_notes(request->project_id(), &known));
-                 if (known.notes_size() >= kMostNotes) return fail(Code::kFailedPrecondition, "notes: at most 100");
-                 TRY(db::add_project_notes(context_.pool, request->project_id(), notes));
-                 return show_notes(request->project_id(), response);
-               });
+Status ProjectService::AddProjectNote(const Caller&, const v1::AddProjectNoteRequest& request,
+                                      v1::ProjectNotesResponse* response) {
+  TRY_ASSIGN(const std::string notes, notes_text(std::vector{request.note()}));
+  v1::ProjectNotesResponse known;
+  TRY(show_notes(request.project_id(), &known));
+  if (known.notes_size() >= kMostNotes) return fail(Code::kFailedPrecondition, "notes: at most 100");
+  TRY(db::add_project_notes(context_.pool, request.project_id(), notes));
+  return show_notes(request.project_id(), response);
 }
 
-grpc::ServerUnaryReactor* ProjectService::PutProjectNotes(grpc::CallbackServerContext* call,
-                                                          const v1::PutProjectNotesRequest* request,
-                                                          v1::ProjectNotesResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/PutProjectNotes",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const std::string notes, notes_text(request->notes()));
-                 TRY(db::set_project_notes(context_.pool, request->project_id(), notes));
-                 return show_notes(request->project_id(), response);
-               });
+Status ProjectService::PutProjectNotes(const Caller&, const v1::PutProjectNotesRequest& request,
+                                       v1::ProjectNotesResponse* response) {
+  TRY_ASSIGN(const std::string notes, notes_text(request.notes()));
+  TRY(db::set_project_notes(context_.pool, request.project_id(), notes));
+  return show_notes(request.project_id(), response);
 }
 
-grpc::ServerUnaryReactor* ProjectService::MoveProject(grpc::CallbackServerContext* call,
-                                                      const v1::MoveProjectRequest* request,
-                                                      v1::ProjectActionResponse*) {
-  return unary(context_, call, request, "/det.v1.ProjectService/MoveProject",
-               [this, request](const Caller&) -> Status {
-                 TRY(check_project_changeable(request->project_id()));
-                 TRY_ASSIGN(const auto workspace,
-                            db::get_workspace(context_.pool, request->destination_workspace_id()));
-                 if (workspace.archived)
-                   return fail(Code::kFailedPrecondition, "workspace " + workspace.name + " is archived");
-                 return db::move_project(context_.pool, request->project_id(), workspace.id);
-               });
+Status ProjectService::MoveProject(const Caller&, const v1::MoveProjectRequest& request,
+                                   v1::ProjectActionResponse*) {
+  TRY(check_project_changeable(request.project_id()));
+  TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.destination_workspace_id()));
+  if (workspace.archived)
+    return fail(Code::kFailedPrecondition, "workspace " + workspace.name + " is archived");
+  return db::move_project(context_.pool, request.project_id(), workspace.id);
 }
 
-grpc::ServerUnaryReactor* ProjectService::MoveExperiment(grpc::CallbackServerContext* call,
-                                                         const v1::MoveExperimentRequest* request,
-                                                         v1::MoveExperimentResponse*) {
-  return unary(context_, call, request, "/det.v1.ProjectService/MoveExperiment",
-               [this, request](const Caller&) -> Status {
-                 TRY(db::get_experiment(context_.pool, ExperimentId(request->experiment_id())));
-                 TRY(check_open(context_.pool, request->destination_project_id()));
-                 return db::move_experiments(context_.pool, {request->experiment_id()},
-                                             request->destination_project_id());
-               });
+Status ProjectService::MoveExperiment(const Caller&, const v1::MoveExperimentRequest& request,
+                                      v1::MoveExperimentResponse*) {
+  TRY(db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
+  TRY(check_open(context_.pool, request.destination_project_id()));
+  return db::move_experiments(context_.pool, {request.experiment_id()}, request.destination_project_id());
 }
 
-grpc::ServerUnaryReactor* ProjectService::MoveExperiments(grpc::CallbackServerContext* call,
-                                                          const v1::MoveExperimentsRequest* request,
-                                                          v1::MoveExperimentsResponse* response) {
-  return unary(context_, call, request, "/det.v1.ProjectService/MoveExperiments",
-               [this, request, response](const Caller&) -> Status {
-                 TRY(check_open(context_.pool, request->destination_project_id()));
-                 const std::vector<std::int64_t> ids(request->experiment_ids().begin(),
-                                                     request->experiment_ids().end());
-                 TRY(db::move_experiments(context_.pool, ids, request->destination_project_id()));
-                 for (const std::int64_t id : ids) response->add_results()->set_id(static_cast<int>(id));
-                 return {};
-               });
+Status ProjectService::MoveExperiments(const Caller&, const v1::MoveExperimentsRequest& request,
+                                       v1::MoveExperimentsResponse* response) {
+  TRY(check_open(context_.pool, request.destination_project_id()));
+  const std::vector<std::int64_t> ids(request.experiment_ids().begin(), request.experiment_ids().end());
+  TRY(db::move_experiments(context_.pool, ids, request.destination_project_id()));
+  for (const std::int64_t id : ids) response->add_results()->set_id(static_cast<int>(id));
+  return {};
 }
 
 }  // namespace det::api

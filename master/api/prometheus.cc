@@ -248,6 +248,10 @@ void PromText::sample(const char* suffix, const Labels& labels, double value) {
   text_ += (labels.empty() ? " " : "} ") + std::string(digits.data(), end) + "\n";
 }
 
+PrometheusService::PrometheusService(const Context& context) : Service(context, "det.v1.PrometheusService") {
+  server_stream("Scrape", &PrometheusService::Scrape);
+}
+
 grpc::ServerWriteReactor<v1::ScrapeResponse>* PrometheusService::Scrape(grpc::CallbackServerContext* call,
                                                                         const v1::ScrapeRequest* request) {
   return new Scraping(context_, read_credentials(*call), *request);

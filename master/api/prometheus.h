@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "det/v1/prometheus.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/prometheus.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
@@ -25,14 +25,11 @@ class PromText {
   std::string text_, name_;
 };
 
-class PrometheusService final : public v1::PrometheusService::CallbackService {
+class PrometheusService final : public Service {
  public:
-  explicit PrometheusService(const Context& context) : context_(context) {}
+  explicit PrometheusService(const Context& context);
   grpc::ServerWriteReactor<v1::ScrapeResponse>* Scrape(grpc::CallbackServerContext* call,
-                                                       const v1::ScrapeRequest* request) override;
-
- private:
-  const Context& context_;
+                                                       const v1::ScrapeRequest* request);
 };
 
 }  // namespace det::api

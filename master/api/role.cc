@@ -100,70 +100,64 @@ Result<std::vector<db::Grant>> allowed_grants(const v1::AssignRolesRequest& requ
 
 }  // namespace
 
-grpc::ServerUnaryReactor* RoleService::ListRoles(grpc::CallbackServerContext* call,
-                                                 const v1::ListRolesRequest* request,
-                                                 v1::ListRolesResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.RoleService/ListRoles", [request, response](const Caller&) -> Status {
-        const std::vector<ShownRole> all(kRoles.begin(), kRoles.end());
-        for (const ShownRole& role : page_of(all, *request, response->mutable_pagination()))
-          to_proto(role, response->add_roles());
-        return {};
-      });
+RoleService::RoleService(const Context& context) : Service(context, "det.v1.RoleService") {
+  unary("ListRoles", &RoleService::ListRoles);
+  unary("GetRolesByID", &RoleService::GetRolesByID);
+  unary("GetPermissionsSummary", &RoleService::GetPermissionsSummary);
+  unary("GetRolesAssignedToUser", &RoleService::GetRolesAssignedToUser);
+  unary("GetUsersAssignedToWorkspace", &RoleService::GetUsersAssignedToWorkspace);
+  unary("AssignRoles", &RoleService::AssignRoles);
+  unary("RemoveAssignments", &RoleService::RemoveAssignments);
 }
 
-grpc::ServerUnaryReactor* RoleService::GetRolesByID(grpc::CallbackServerContext* call,
-                                                    const v1::GetRolesByIDRequest* request,
-                                                    v1::GetRolesByIDResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    std::optional<UserId> only;
-    if (caller.grants.everywhere() != db::Role::kClusterAdmin) only = caller.user.id;
-    TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, only, std::nullopt));
-    const std::set<int> wanted(request->role_ids().begin(), request->role_ids().end());
-    for (const int id : wanted) {
-      const db::Role role = role_by_id(id);
-      if (role == db::Role::kNone) return fail(Code::kNotFound, "role " + std::to_string(id) + " not found");
-      v1::RoleWithAssignments* out = response->add_roles();
-      to_proto(shown(role), out->mutable_role());
-      for (const db::GrantRow& row : rows)
-        if (row.role == role) to_proto(row, out->add_user_role_assignments());
-    }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.RoleService/GetRolesByID", body);
+Status RoleService::ListRoles(const Caller&, const v1::ListRolesRequest& request,
+                              v1::ListRolesResponse* response) {
+  const std::vector<ShownRole> all(kRoles.begin(), kRoles.end());
+  for (const ShownRole& role : page_of(all, request, response->mutable_pagination()))
+    to_proto(role, response->add_roles());
+  return {};
 }
 
-grpc::ServerUnaryReactor* RoleService::GetPermissionsSummary(grpc::CallbackServerContext* call,
-                                                             const v1::GetPermissionsSummaryRequest* request,
-                                                             v1::GetPermissionsSummaryResponse* response) {
-  auto body = [this, response](const Caller& caller) -> Status {
-    TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, caller.user.id, std::nullopt));
-    std::map<int, v1::RoleAssignmentSummary> summaries;
-    for (const db::GrantRow& row : rows) {
-      v1::RoleAssignmentSummary& summary = summaries[shown(row.role).id];
-      if (row.workspace) summary.add_scope_workspace_ids(static_cast<int>(*row.workspace));
-      if (!row.workspace) summary.set_scope_cluster(true);
-    }
-    for (auto& [id, summary] : summaries) {
-      to_proto(shown(role_by_id(id)), response->add_roles());
-      summary.set_role_id(id);
-      *response->add_assignments() = std::move(summary);
-    }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.RoleService/GetPermissionsSummary", body);
+Status RoleService::GetRolesByID(const Caller& caller, const v1::GetRolesByIDRequest& request,
+                                 v1::GetRolesByIDResponse* response) {
+  std::optional<UserId> only;
+  if (caller.grants.everywhere() != db::Role::kClusterAdmin) only = caller.user.id;
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, only, std::nullopt));
+  const std::set<int> wanted(request.role_ids().begin(), request.role_ids().end());
+  for (const int id : wanted) {
+    const db::Role role = role_by_id(id);
+    if (role == db::Role::kNone) return fail(Code::kNotFound, "role " + std::to_string(id) + " not found");
+    v1::RoleWithAssignments* out = response->add_roles();
+    to_proto(shown(role), out->mutable_role());
+    for (const db::GrantRow& row : rows)
+      if (row.role == role) to_proto(row, out->add_user_role_assignments());
+  }
+  return {};
 }
 
-grpc::ServerUnaryReactor* RoleService::GetRolesAssignedToUser(
-    grpc::CallbackServerContext* call, const v1::GetRolesAssignedToUserRequest* request,
-    v1::GetRolesAssignedToUserResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY(db::get_user(context_.pool, UserId(request->user_id())));
-    TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, UserId(request->user_id()), std::nullopt));
-    by_role(rows, response->mutable_roles());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.RoleService/GetRolesAssignedToUser", body);
+Status RoleService::GetPermissionsSummary(const Caller& caller, const v1::GetPermissionsSummaryRequest&,
+                                          v1::GetPermissionsSummaryResponse* response) {
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, caller.user.id, std::nullopt));
+  std::map<int, v1::RoleAssignmentSummary> summaries;
+  for (const db::GrantRow& row : rows) {
+    v1::RoleAssignmentSummary& summary = summaries[shown(row.role).id];
+    if (row.workspace) summary.add_scope_workspace_ids(static_cast<int>(*row.workspace));
+    if (!row.workspace) summary.set_scope_cluster(true);
+  }
+  for (auto& [id, summary] : summaries) {
+    to_proto(shown(role_by_id(id)), response->add_roles());
+    summary.set_role_id(id);
+    *response->add_assignments() = std::move(summary);
+  }
+  return {};
+}
+
+Status RoleService::GetRolesAssignedToUser(const Caller&, const v1::GetRolesAssignedToUserRequest& request,
+                                           v1::GetRolesAssignedToUserResponse* response) {
+  TRY(db::get_user(context_.pool, UserId(request.user_id())));
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, UserId(request.user_id()), std::nullopt));
+  by_role(rows, response->mutable_roles());
+  return {};
 }
 
 Status RoleService::members(std::int64_t workspace, v1::GetUsersAssignedToWorkspaceResponse* response) const {
@@ -178,32 +172,22 @@ Status RoleService::members(std::int64_t workspace, v1::GetUsersAssignedToWorksp
   return {};
 }
 
-grpc::ServerUnaryReactor* RoleService::GetUsersAssignedToWorkspace(
-    grpc::CallbackServerContext* call, const v1::GetUsersAssignedToWorkspaceRequest* request,
-    v1::GetUsersAssignedToWorkspaceResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.RoleService/GetUsersAssignedToWorkspace",
-      [this, request, response](const Caller&) { return members(request->workspace_id(), response); });
+Status RoleService::GetUsersAssignedToWorkspace(const Caller&,
+                                                const v1::GetUsersAssignedToWorkspaceRequest& request,
+                                                v1::GetUsersAssignedToWorkspaceResponse* response) {
+  return members(request.workspace_id(), response);
 }
 
-grpc::ServerUnaryReactor* RoleService::AssignRoles(grpc::CallbackServerContext* call,
-                                                   const v1::AssignRolesRequest* request,
-                                                   v1::AssignRolesResponse*) {
-  return unary(context_, call, request, "/det.v1.RoleService/AssignRoles",
-               [this, request](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto grants, allowed_grants(*request, caller, context_.pool));
-                 return db::add_grants(context_.pool, grants);
-               });
+Status RoleService::AssignRoles(const Caller& caller, const v1::AssignRolesRequest& request,
+                                v1::AssignRolesResponse*) {
+  TRY_ASSIGN(const auto grants, allowed_grants(request, caller, context_.pool));
+  return db::add_grants(context_.pool, grants);
 }
 
-grpc::ServerUnaryReactor* RoleService::RemoveAssignments(grpc::CallbackServerContext* call,
-                                                         const v1::AssignRolesRequest* request,
-                                                         v1::AssignRolesResponse*) {
-  return unary(context_, call, request, "/det.v1.RoleService/RemoveAssignments",
-               [this, request](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto grants, allowed_grants(*request, caller, context_.pool));
-                 return db::remove_grants(context_.pool, grants);
-               });
+Status RoleService::RemoveAssignments(const Caller& caller, const v1::AssignRolesRequest& request,
+                                      v1::AssignRolesResponse*) {
+  TRY_ASSIGN(const auto grants, allowed_grants(request, caller, context_.pool));
+  return db::remove_grants(context_.pool, grants);
 }
 
 }  // namespace det::api

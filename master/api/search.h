@@ -1,19 +1,16 @@
 // Owns SearchService: looking through many experiments.
 #pragma once
 
-#include "det/v1/search.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/search.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
-class SearchService final : public v1::SearchService::CallbackService {
+class SearchService final : public Service {
  public:
-  explicit SearchService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* SearchExperiments(grpc::CallbackServerContext* call, const v1::SearchExperimentsRequest* request,
-                               v1::SearchExperimentsResponse* response) override;
-
- private:
-  const Context& context_;
+  explicit SearchService(const Context& context);
+  Status SearchExperiments(const Caller& caller, const v1::SearchExperimentsRequest& request,
+                           v1::SearchExperimentsResponse* response);
 };
 
 }  // namespace det::api

@@ -4,8 +4,11 @@
 #include <grpc/grpc.h>
 #include <grpcpp/server_builder.h>
 
+#include <cstdlib>
 #include <variant>
+#include <vector>
 
+#include "base/log.h"
 #include "master/api/agent_link.h"
 #include "master/api/allocation.h"
 #include "master/api/audit.h"
@@ -15,8 +18,8 @@
 #include "master/api/cluster.h"
 #include "master/api/command.h"
 #include "master/api/context_changes.h"
-#include "master/api/diagnosis.h"
 #include "master/api/detached.h"
+#include "master/api/diagnosis.h"
 #include "master/api/experiment.h"
 #include "master/api/explanation.h"
 #include "master/api/harness_session.h"
@@ -71,113 +74,71 @@ void set_limits(grpc::ServerBuilder& builder) {
 struct Server::Parts {
   Parts(const Context& c, std::shared_ptr<const Authority> authority)
       : context(c),
-        auth(c),
-        cluster(c),
-        experiment(c),
-        trial(c),
-        allocation(c),
-        search(c),
-        checkpoint(c),
-        log(c),
-        templates(c),
-        policies(c),
-        jobs(c),
-        joins(c, std::move(authority)),
-        explanations(c),
-        brackets(c),
-        users(c),
-        tokens(c),
-        roles(c),
-        audit(c),
-        workspaces(c),
-        projects(c),
-        tasks(c),
-        runs(c),
-        commands(c),
-        prometheus(c),
-        usage(c),
-        diagnosis(c),
-        contexts(c),
-        models(c),
-        detached(c),
-        master(c),
-        harness(c),
-        agent(c) {}
+        agent(add<AgentService>(c)),
+        allocation(add<AllocationService>(c)),
+        harness(add<HarnessService>(c)),
+        master(add<MasterService>(c)),
+        trial(add<TrialService>(c)) {
+    add<JoinService>(c, std::move(authority));
+    add<AuditService>(c);
+    add<AuthService>(c);
+    add<BracketService>(c);
+    add<CheckpointService>(c);
+    add<ClusterService>(c);
+    add<CommandService>(c);
+    add<ConfigPolicyService>(c);
+    add<ContextService>(c);
+    add<DetachedService>(c);
+    add<DiagnosisService>(c);
+    add<ExperimentService>(c);
+    add<ExplanationService>(c);
+    add<JobService>(c);
+    add<LogService>(c);
+    add<ModelService>(c);
+    add<ProjectService>(c);
+    add<PrometheusService>(c);
+    add<RoleService>(c);
+    add<RunService>(c);
+    add<SearchService>(c);
+    add<TaskService>(c);
+    add<TemplateService>(c);
+    add<TokenService>(c);
+    add<UsageService>(c);
+    add<UserService>(c);
+    add<WorkspaceService>(c);
+    for (const auto& service : services) {
+      for (const std::string& method : service->missing()) {
+        log::error("internal error: " + method + " has no handler");
+        std::abort();
+      }
+    }
+  }
+
+  template <typename S, typename... Arguments>
+  S& add(Arguments&&... arguments) {
+    auto service = std::make_unique<S>(std::forward<Arguments>(arguments)...);
+    S& added = *service;
+    services.push_back(std::move(service));
+    return added;
+  }
+
+  void offer(grpc::ServerBuilder& builder) {
+    for (const auto& service : services) builder.RegisterService(service.get());
+  }
 
   const Context& context;
-  AuthService auth;
-  ClusterService cluster;
-  ExperimentService experiment;
-  TrialService trial;
-  AllocationService allocation;
-  SearchService search;
-  CheckpointService checkpoint;
-  LogService log;
-  TemplateService templates;
-  ConfigPolicyService policies;
-  JobService jobs;
-  JoinService joins;
-  ExplanationService explanations;
-  BracketService brackets;
-  UserService users;
-  TokenService tokens;
-  RoleService roles;
-  AuditService audit;
-  WorkspaceService workspaces;
-  ProjectService projects;
-  TaskService tasks;
-  RunService runs;
-  CommandService commands;
-  PrometheusService prometheus;
-  UsageService usage;
-  DiagnosisService diagnosis;
-  ContextService contexts;
-  ModelService models;
-  DetachedService detached;
-  MasterService master;
-  HarnessService harness;
-  AgentService agent;
+  std::vector<std::unique_ptr<Service>> services;
+  AgentService& agent;
+  AllocationService& allocation;
+  HarnessService& harness;
+  MasterService& master;
+  TrialService& trial;
   Awake awake;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   /// The same services for the gateway alone, which bounds bodies by route: a whole context may come in one
   /// message.
   std::unique_ptr<grpc::Server> inside;
-
-  void offer(grpc::ServerBuilder& builder) {
-    builder.RegisterService(&auth);
-    builder.RegisterService(&cluster);
-    builder.RegisterService(&experiment);
-    builder.RegisterService(&trial);
-    builder.RegisterService(&allocation);
-    builder.RegisterService(&search);
-    builder.RegisterService(&checkpoint);
-    builder.RegisterService(&log);
-    builder.RegisterService(&templates);
-    builder.RegisterService(&policies);
-    builder.RegisterService(&jobs);
-    builder.RegisterService(&joins);
-    builder.RegisterService(&explanations);
-    builder.RegisterService(&brackets);
-    builder.RegisterService(&users);
-    builder.RegisterService(&tokens);
-    builder.RegisterService(&roles);
-    builder.RegisterService(&audit);
-    builder.RegisterService(&workspaces);
-    builder.RegisterService(&projects);
-    builder.RegisterService(&tasks);
-    builder.RegisterService(&runs);
-    builder.RegisterService(&commands);
-    builder.RegisterService(&prometheus);
-    builder.RegisterService(&usage);
-    builder.RegisterService(&diagnosis);
-    builder.RegisterService(&contexts);
-    builder.RegisterService(&models);
-    builder.RegisterService(&detached);
-    builder.RegisterService(&master);
-    builder.RegisterService(&harness);
-    builder.RegisterService(&agent);
-  }
 };
 
 Server::Server(const Context& context, std::shared_ptr<const Authority> authority)

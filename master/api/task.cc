@@ -84,88 +84,88 @@ void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocati
   if (row.ended) to_proto(*row.ended, out->mutable_end_time());
 }
 
-grpc::ServerUnaryReactor* TaskService::GetTasks(grpc::CallbackServerContext* call, const v1::GetTasksRequest* request,
-                                                v1::GetTasksResponse* response) {
-  auto body = [this, response](const Caller& caller) -> Status {
-    auto live = std::make_shared<std::vector<v1::AllocationSummary>>();
-    const bool seen = context_.loop.inspect([live](const core::Core& core) {
-      for (const auto& [id, allocation] : core.allocations())
-        if (allocation.state != core::AllocationState::kTerminated) live->push_back(summary_of(core, allocation));
-    });
-    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-    std::vector<std::string> tasks;
-    for (const v1::AllocationSummary& summary : *live) tasks.push_back(summary.task_id());
-    TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, tasks, context_.pool));
-    for (std::size_t i = 0; i < live->size(); ++i) {
-      v1::AllocationSummary& summary = (*live)[i];
-      if (visible[i]) (*response->mutable_allocation_id_to_summary())[summary.allocation_id()] = std::move(summary);
-    }
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TaskService/GetTasks", body);
+TaskService::TaskService(const Context& context) : Service(context, "det.v1.TaskService") {
+  unary("GetTasks", &TaskService::GetTasks);
+  unary("GetActiveTasksCount", &TaskService::GetActiveTasksCount);
+  server_stream("TaskLogs", &TaskService::TaskLogs);
+  server_stream("TaskLogsFields", &TaskService::TaskLogsFields);
+  server_stream("TrialLogsFields", &TaskService::TrialLogsFields);
+  unary("GetTask", &TaskService::GetTask);
+  unary("GetTaskContextDirectory", &TaskService::GetTaskContextDirectory);
+  unary("PostTaskLogs", &TaskService::PostTaskLogs);
 }
 
-grpc::ServerUnaryReactor* TaskService::GetActiveTasksCount(grpc::CallbackServerContext* call,
-                                                           const v1::GetActiveTasksCountRequest* request,
-                                                           v1::GetActiveTasksCountResponse* response) {
+Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
+                             v1::GetTasksResponse* response) {
+  auto live = std::make_shared<std::vector<v1::AllocationSummary>>();
+  const bool seen = context_.loop.inspect([live](const core::Core& core) {
+    for (const auto& [id, allocation] : core.allocations())
+      if (allocation.state != core::AllocationState::kTerminated)
+        live->push_back(summary_of(core, allocation));
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  std::vector<std::string> tasks;
+  for (const v1::AllocationSummary& summary : *live) tasks.push_back(summary.task_id());
+  TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, tasks, context_.pool));
+  for (std::size_t i = 0; i < live->size(); ++i) {
+    v1::AllocationSummary& summary = (*live)[i];
+    if (visible[i])
+      (*response->mutable_allocation_id_to_summary())[summary.allocation_id()] = std::move(summary);
+  }
+  return {};
+}
+
+Status TaskService::GetActiveTasksCount(const Caller& caller, const v1::GetActiveTasksCountRequest&,
+                                        v1::GetActiveTasksCountResponse* response) {
   // Trials are not counted.
-  auto body = [this, response](const Caller& caller) -> Status {
-    auto tasks = std::make_shared<std::vector<std::string>>();
-    const bool seen = context_.loop.inspect([tasks](const core::Core& core) {
-      for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
-    });
-    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-    TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
-    response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TaskService/GetActiveTasksCount", body);
+  auto tasks = std::make_shared<std::vector<std::string>>();
+  const bool seen = context_.loop.inspect([tasks](const core::Core& core) {
+    for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
+  response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
+  return {};
 }
 
-grpc::ServerUnaryReactor* TaskService::GetTask(grpc::CallbackServerContext* call, const v1::GetTaskRequest* request,
-                                               v1::GetTaskResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const TaskId id(request->task_id());
-    TRY_ASSIGN(const db::TaskFacts facts, db::get_task(context_.pool, id));
-    v1::Task* task = response->mutable_task();
-    task->set_task_id(id.value);
-    if (!core::is_command(facts.holder)) {
-      TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, facts.holder));
-      task->set_task_type(v1::TASK_TYPE_TRIAL);
-      to_proto(trial.trial.started, task->mutable_start_time());
-      if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
-    } else {
-      TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, id));
-      task->set_task_type(v1::TASK_TYPE_COMMAND);
-      to_proto(row.command.submitted, task->mutable_start_time());
-      if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());
-    }
-    TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, facts.holder));
-    for (const db::AllocationRow& row : allocations) to_proto(row, id, task->add_allocations());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TaskService/GetTask", body);
+Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1::GetTaskResponse* response) {
+  const TaskId id(request.task_id());
+  TRY_ASSIGN(const db::TaskFacts facts, db::get_task(context_.pool, id));
+  v1::Task* task = response->mutable_task();
+  task->set_task_id(id.value);
+  if (!core::is_command(facts.holder)) {
+    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, facts.holder));
+    task->set_task_type(v1::TASK_TYPE_TRIAL);
+    to_proto(trial.trial.started, task->mutable_start_time());
+    if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
+  } else {
+    TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, id));
+    task->set_task_type(v1::TASK_TYPE_COMMAND);
+    to_proto(row.command.submitted, task->mutable_start_time());
+    if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());
+  }
+  TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, facts.holder));
+  for (const db::AllocationRow& row : allocations) to_proto(row, id, task->add_allocations());
+  return {};
 }
 
-grpc::ServerUnaryReactor* TaskService::GetTaskContextDirectory(grpc::CallbackServerContext* call,
-                                                               const v1::GetTaskContextDirectoryRequest* request,
-                                                               v1::GetTaskContextDirectoryResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    TRY(admit(context_, caller, {}));  // before it could learn which tasks there are
-    TRY_ASSIGN(const TrialId trial_id, db::trial_of_task(context_.pool, TaskId(request->task_id())));
-    TRY(admit(context_, caller, {.trial = trial_id}));
-    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
-    auto bytes = db::get_model_definition(context_.pool, trial.trial.experiment);
-    // An experiment without a context has an empty one.
-    if (!bytes && bytes.error().code == Code::kNotFound) return {};
-    if (!bytes) return tl::unexpected(bytes.error());
-    response->set_b64_tgz(to_base64(*bytes));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TaskService/GetTaskContextDirectory", body);
+Status TaskService::GetTaskContextDirectory(const Caller& caller,
+                                            const v1::GetTaskContextDirectoryRequest& request,
+                                            v1::GetTaskContextDirectoryResponse* response) {
+  TRY(admit(context_, caller, {}));  // before it could learn which tasks there are
+  TRY_ASSIGN(const TrialId trial_id, db::trial_of_task(context_.pool, TaskId(request.task_id())));
+  TRY(admit(context_, caller, {.trial = trial_id}));
+  TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
+  auto bytes = db::get_model_definition(context_.pool, trial.trial.experiment);
+  // An experiment without a context has an empty one.
+  if (!bytes && bytes.error().code == Code::kNotFound) return {};
+  if (!bytes) return tl::unexpected(bytes.error());
+  response->set_b64_tgz(to_base64(*bytes));
+  return {};
 }
 
-Status TaskService::append(const Caller& caller, const v1::PostTaskLogsRequest& request) const {
+Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsRequest& request,
+                                 v1::PostTaskLogsResponse*) {
   if (request.logs_size() > kMaxTaskLogLines)
     return fail(Code::kInvalidArgument, "logs: at most " + std::to_string(kMaxTaskLogLines) + " lines in one call");
   TRY(find_reporter(context_, caller, {}));
@@ -200,13 +200,6 @@ Status TaskService::append(const Caller& caller, const v1::PostTaskLogsRequest& 
         {.kind = loop::Change::Kind::kLogs, .experiment = {}, .trial = {}, .task = TaskId(task), .name = ""});
   }
   return {};
-}
-
-grpc::ServerUnaryReactor* TaskService::PostTaskLogs(grpc::CallbackServerContext* call,
-                                                    const v1::PostTaskLogsRequest* request,
-                                                    v1::PostTaskLogsResponse*) {
-  return unary(context_, call, request, "/det.v1.TaskService/PostTaskLogs",
-               [this, request](const Caller& caller) { return append(caller, *request); });
 }
 
 }  // namespace det::api

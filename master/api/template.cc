@@ -27,6 +27,16 @@ Status check_template_name(const std::string& name) {
 
 }  // namespace
 
+TemplateService::TemplateService(const Context& context) : Service(context, "det.v1.TemplateService") {
+  unary("GetTemplates", &TemplateService::GetTemplates);
+  unary("GetTemplate", &TemplateService::GetTemplate);
+  unary("PostTemplate", &TemplateService::PostTemplate);
+  unary("PutTemplate", &TemplateService::PutTemplate);
+  unary("PatchTemplateConfig", &TemplateService::PatchTemplateConfig);
+  unary("PatchTemplateName", &TemplateService::PatchTemplateName);
+  unary("DeleteTemplate", &TemplateService::DeleteTemplate);
+}
+
 /// Where the template is or, when there is none of the name, is to be. Another workspace's is as good as
 /// taken.
 Result<std::int64_t> TemplateService::workspace_of(const v1::SetTemplateRequest& request,
@@ -57,87 +67,61 @@ Status TemplateService::set(const v1::SetTemplateRequest& request, const Caller&
   return {};
 }
 
-grpc::ServerUnaryReactor* TemplateService::GetTemplates(grpc::CallbackServerContext* call,
-                                                        const v1::GetTemplatesRequest* request,
-                                                        v1::GetTemplatesResponse* response) {
-  return unary(context_, call, request, "/det.v1.TemplateService/GetTemplates",
-               [this, request, response](const Caller& caller) -> Status {
-                 const db::TemplateFilter filter{
-                     .part = make_utf8(request->name()),
-                     .visible = caller.grants.visible(),
-                     .workspaces = {request->workspace_ids().begin(), request->workspace_ids().end()},
-                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
-                 TRY_ASSIGN(const auto page, db::list_templates(context_.pool, filter));
-                 for (const db::TemplateRow& row : page.rows) to_proto(row, response->add_templates());
-                 to_pagination(page, filter.window, response->mutable_pagination());
-                 return {};
-               });
+Status TemplateService::GetTemplates(const Caller& caller, const v1::GetTemplatesRequest& request,
+                                     v1::GetTemplatesResponse* response) {
+  const db::TemplateFilter filter{
+      .part = make_utf8(request.name()),
+      .visible = caller.grants.visible(),
+      .workspaces = {request.workspace_ids().begin(), request.workspace_ids().end()},
+      .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  TRY_ASSIGN(const auto page, db::list_templates(context_.pool, filter));
+  for (const db::TemplateRow& row : page.rows) to_proto(row, response->add_templates());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* TemplateService::GetTemplate(grpc::CallbackServerContext* call,
-                                                       const v1::GetTemplateRequest* request,
-                                                       v1::GetTemplateResponse* response) {
-  return unary(context_, call, request, "/det.v1.TemplateService/GetTemplate",
-               [this, request, response](const Caller&) -> Status {
-                 TRY(check_template_name(request->template_name()));
-                 TRY_ASSIGN(const auto row, db::get_template(context_.pool, request->template_name()));
-                 to_proto(row, response->mutable_template_());
-                 return {};
-               });
+Status TemplateService::GetTemplate(const Caller&, const v1::GetTemplateRequest& request,
+                                    v1::GetTemplateResponse* response) {
+  TRY(check_template_name(request.template_name()));
+  TRY_ASSIGN(const auto row, db::get_template(context_.pool, request.template_name()));
+  to_proto(row, response->mutable_template_());
+  return {};
 }
 
-grpc::ServerUnaryReactor* TemplateService::PostTemplate(grpc::CallbackServerContext* call,
-                                                        const v1::SetTemplateRequest* request,
-                                                        v1::SetTemplateResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.TemplateService/PostTemplate",
-      [this, request, response](const Caller& caller) { return set(*request, caller, false, response); });
+Status TemplateService::PostTemplate(const Caller& caller, const v1::SetTemplateRequest& request,
+                                     v1::SetTemplateResponse* response) {
+  return set(request, caller, false, response);
 }
 
-grpc::ServerUnaryReactor* TemplateService::PutTemplate(grpc::CallbackServerContext* call,
-                                                       const v1::SetTemplateRequest* request,
-                                                       v1::SetTemplateResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.TemplateService/PutTemplate",
-      [this, request, response](const Caller& caller) { return set(*request, caller, true, response); });
+Status TemplateService::PutTemplate(const Caller& caller, const v1::SetTemplateRequest& request,
+                                    v1::SetTemplateResponse* response) {
+  return set(request, caller, true, response);
 }
 
-grpc::ServerUnaryReactor* TemplateService::PatchTemplateConfig(grpc::CallbackServerContext* call,
-                                                               const v1::PatchTemplateConfigRequest* request,
-                                                               v1::PatchTemplateConfigResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const std::string& name = request->template_name();
-    TRY_ASSIGN(auto row, db::get_template(context_.pool, name));
-    row.text = to_yaml(from_struct(request->config()));
-    TRY(expconf::check_part(row.text, "template \"" + name + "\""));
-    TRY(db::set_template(context_.pool, row, true));
-    to_proto(row, response->mutable_template_());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TemplateService/PatchTemplateConfig", body);
+Status TemplateService::PatchTemplateConfig(const Caller&, const v1::PatchTemplateConfigRequest& request,
+                                            v1::PatchTemplateConfigResponse* response) {
+  const std::string& name = request.template_name();
+  TRY_ASSIGN(auto row, db::get_template(context_.pool, name));
+  row.text = to_yaml(from_struct(request.config()));
+  TRY(expconf::check_part(row.text, "template \"" + name + "\""));
+  TRY(db::set_template(context_.pool, row, true));
+  to_proto(row, response->mutable_template_());
+  return {};
 }
 
-grpc::ServerUnaryReactor* TemplateService::PatchTemplateName(grpc::CallbackServerContext* call,
-                                                             const v1::PatchTemplateNameRequest* request,
-                                                             v1::PatchTemplateNameResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY(check_template_name(request->new_name()));
-    TRY(db::rename_template(context_.pool, request->old_name(), request->new_name()));
-    TRY_ASSIGN(const auto row, db::get_template(context_.pool, request->new_name()));
-    to_proto(row, response->mutable_template_());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TemplateService/PatchTemplateName", body);
+Status TemplateService::PatchTemplateName(const Caller&, const v1::PatchTemplateNameRequest& request,
+                                          v1::PatchTemplateNameResponse* response) {
+  TRY(check_template_name(request.new_name()));
+  TRY(db::rename_template(context_.pool, request.old_name(), request.new_name()));
+  TRY_ASSIGN(const auto row, db::get_template(context_.pool, request.new_name()));
+  to_proto(row, response->mutable_template_());
+  return {};
 }
 
-grpc::ServerUnaryReactor* TemplateService::DeleteTemplate(grpc::CallbackServerContext* call,
-                                                          const v1::DeleteTemplateRequest* request,
-                                                          v1::DeleteTemplateResponse*) {
-  return unary(context_, call, request, "/det.v1.TemplateService/DeleteTemplate",
-               [this, request](const Caller&) -> Status {
-                 TRY(check_template_name(request->template_name()));
-                 return db::delete_template(context_.pool, request->template_name());
-               });
+Status TemplateService::DeleteTemplate(const Caller&, const v1::DeleteTemplateRequest& request,
+                                       v1::DeleteTemplateResponse*) {
+  TRY(check_template_name(request.template_name()));
+  return db::delete_template(context_.pool, request.template_name());
 }
 
 }  // namespace det::api

@@ -43,8 +43,14 @@ void to_proto(const db::TokenRow& row, v1::TokenInfo* out) {
 
 }  // namespace
 
-Status TokenService::post(const v1::PostAccessTokenRequest& request, const Caller& caller,
-                          v1::PostAccessTokenResponse* response) const {
+TokenService::TokenService(const Context& context) : Service(context, "det.v1.TokenService") {
+  unary("PostAccessToken", &TokenService::PostAccessToken);
+  unary("GetAccessTokens", &TokenService::GetAccessTokens);
+  unary("PatchAccessToken", &TokenService::PatchAccessToken);
+}
+
+Status TokenService::PostAccessToken(const Caller& caller, const v1::PostAccessTokenRequest& request,
+                                     v1::PostAccessTokenResponse* response) {
   const UserId owner = request.user_id() == 0 ? caller.user.id : UserId(request.user_id());
   TRY(authorize(caller, Action::kEdit, Target::kUser, {std::to_string(owner.value)}, context_.pool));
   TRY(check_token_description(request.description()));
@@ -67,15 +73,8 @@ Status TokenService::post(const v1::PostAccessTokenRequest& request, const Calle
   return {};
 }
 
-grpc::ServerUnaryReactor* TokenService::PostAccessToken(grpc::CallbackServerContext* call,
-                                                        const v1::PostAccessTokenRequest* request,
-                                                        v1::PostAccessTokenResponse* response) {
-  return unary(context_, call, request, "/det.v1.TokenService/PostAccessToken",
-               [this, request, response](const Caller& caller) { return post(*request, caller, response); });
-}
-
-Status TokenService::list(const v1::GetAccessTokensRequest& request, const Caller& caller,
-                          v1::GetAccessTokensResponse* response) const {
+Status TokenService::GetAccessTokens(const Caller& caller, const v1::GetAccessTokensRequest& request,
+                                     v1::GetAccessTokensResponse* response) {
   db::TokenFilter filter{.ids = {request.token_ids().begin(), request.token_ids().end()},
                          .ended = request.show_inactive(),
                          .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
@@ -94,29 +93,17 @@ Status TokenService::list(const v1::GetAccessTokensRequest& request, const Calle
   return {};
 }
 
-grpc::ServerUnaryReactor* TokenService::GetAccessTokens(grpc::CallbackServerContext* call,
-                                                        const v1::GetAccessTokensRequest* request,
-                                                        v1::GetAccessTokensResponse* response) {
-  return unary(context_, call, request, "/det.v1.TokenService/GetAccessTokens",
-               [this, request, response](const Caller& caller) { return list(*request, caller, response); });
-}
-
-grpc::ServerUnaryReactor* TokenService::PatchAccessToken(grpc::CallbackServerContext* call,
-                                                         const v1::PatchAccessTokenRequest* request,
-                                                         v1::PatchAccessTokenResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    std::optional<std::string> description;
-    if (request->has_description()) {
-      description = request->description().value();
-      TRY(check_token_description(*description));
-    }
-    TRY(db::change_token(context_.pool, request->token_id(), description, request->set_revoked()));
-    TRY_ASSIGN(const auto page,
-               db::list_tokens(context_.pool, {.ids = {request->token_id()}, .ended = true}));
-    if (!page.rows.empty()) to_proto(page.rows[0], response->mutable_token_info());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TokenService/PatchAccessToken", body);
+Status TokenService::PatchAccessToken(const Caller&, const v1::PatchAccessTokenRequest& request,
+                                      v1::PatchAccessTokenResponse* response) {
+  std::optional<std::string> description;
+  if (request.has_description()) {
+    description = request.description().value();
+    TRY(check_token_description(*description));
+  }
+  TRY(db::change_token(context_.pool, request.token_id(), description, request.set_revoked()));
+  TRY_ASSIGN(const auto page, db::list_tokens(context_.pool, {.ids = {request.token_id()}, .ended = true}));
+  if (!page.rows.empty()) to_proto(page.rows[0], response->mutable_token_info());
+  return {};
 }
 
 }  // namespace det::api

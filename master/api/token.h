@@ -1,30 +1,20 @@
 // Owns TokenService: access tokens.
 #pragma once
 
-#include "det/v1/token.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/token.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
-class TokenService final : public v1::TokenService::CallbackService {
+class TokenService final : public Service {
  public:
-  explicit TokenService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* PostAccessToken(grpc::CallbackServerContext* call,
-                                            const v1::PostAccessTokenRequest* request,
-                                            v1::PostAccessTokenResponse* response) override;
-  grpc::ServerUnaryReactor* GetAccessTokens(grpc::CallbackServerContext* call,
-                                            const v1::GetAccessTokensRequest* request,
-                                            v1::GetAccessTokensResponse* response) override;
-  grpc::ServerUnaryReactor* PatchAccessToken(grpc::CallbackServerContext* call,
-                                             const v1::PatchAccessTokenRequest* request,
-                                             v1::PatchAccessTokenResponse* response) override;
-
- private:
-  Status post(const v1::PostAccessTokenRequest& request, const Caller& caller,
-              v1::PostAccessTokenResponse* response) const;
-  Status list(const v1::GetAccessTokensRequest& request, const Caller& caller,
-              v1::GetAccessTokensResponse* response) const;
-  const Context& context_;
+  explicit TokenService(const Context& context);
+  Status PostAccessToken(const Caller& caller, const v1::PostAccessTokenRequest& request,
+                         v1::PostAccessTokenResponse* response);
+  Status GetAccessTokens(const Caller& caller, const v1::GetAccessTokensRequest& request,
+                         v1::GetAccessTokensResponse* response);
+  Status PatchAccessToken(const Caller& caller, const v1::PatchAccessTokenRequest& request,
+                          v1::PatchAccessTokenResponse* response);
 };
 
 }  // namespace det::api

@@ -85,95 +85,93 @@ std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>&
   return {found.begin(), found.end()};
 }
 
-grpc::ServerUnaryReactor* TrialService::GetTrial(grpc::CallbackServerContext* call,
-                                                 const v1::GetTrialRequest* request,
-                                                 v1::GetTrialResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    const TrialId id(request->trial_id());
-    TRY(admit(context_, caller, {.trial = id}));
-    TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
-    TRY_ASSIGN(const auto summary, context_.metrics.summaries(id));
-    to_proto(row, response->mutable_trial());
-    to_proto(summary, response->mutable_trial()->mutable_summary_metrics());
-    TRY_ASSIGN(const std::string metadata, db::get_run_metadata(context_.pool, id));
-    json_to_struct(metadata, response->mutable_trial()->mutable_metadata());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TrialService/GetTrial", body);
+TrialService::TrialService(const Context& context) : Service(context, "det.v1.TrialService") {
+  unary("GetTrial", &TrialService::GetTrial);
+  unary("GetTrialWorkloads", &TrialService::GetTrialWorkloads);
+  unary("GetTrialCheckpoints", &TrialService::GetTrialCheckpoints);
+  unary("KillTrial", &TrialService::KillTrial);
+  unary("CompareTrials", &TrialService::CompareTrials);
+  deferred("ReportTrialMetrics", &TrialService::ReportTrialMetrics);
+  deferred("ReportTrialTrainingMetrics", &TrialService::ReportTrialTrainingMetrics);
+  unary("ReportTrialValidationMetrics", &TrialService::ReportTrialValidationMetrics);
+  unary("ReportTrialProgress", &TrialService::ReportTrialProgress);
+  unary("PostTrialRunnerMetadata", &TrialService::PostTrialRunnerMetadata);
+  unary("ReportTrialSearcherEarlyExit", &TrialService::ReportTrialSearcherEarlyExit);
+  unary("GetMetricSeries", &TrialService::GetMetricSeries);
 }
 
-grpc::ServerUnaryReactor* TrialService::GetTrialWorkloads(grpc::CallbackServerContext* call,
-                                                          const v1::GetTrialWorkloadsRequest* request,
-                                                          v1::GetTrialWorkloadsResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    using Filter = v1::GetTrialWorkloadsRequest;
-    const TrialId id(request->trial_id());
-    TRY(db::get_trial(context_.pool, id));
-    db::WorkloadFilter filter{
-        .trial = id,
-        .deleted_checkpoints = !request->remove_deleted_checkpoints(),
-        .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
-    const std::string group = group_of(request->metric_type(), request->group());
-    switch (request->filter()) {
-      case Filter::FILTER_OPTION_CHECKPOINT:
-        break;
-      case Filter::FILTER_OPTION_VALIDATION:
-        filter.groups = {"validation"};
-        filter.checkpoints = false;
-        break;
-      case Filter::FILTER_OPTION_CHECKPOINT_OR_VALIDATION:
-        filter.groups = {"validation"};
-        break;
-      default:
-        filter.groups = group.empty() ? std::vector<std::string>{"training", "validation"}
-                                      : std::vector<std::string>{group};
-    }
-    TRY_ASSIGN(const auto page, db::list_workloads(context_.pool, filter));
-    for (const db::Workload& row : page.rows) to_proto(row, response->add_workloads());
-    to_pagination(page, filter.window, response->mutable_pagination());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TrialService/GetTrialWorkloads", body);
+Status TrialService::GetTrial(const Caller& caller, const v1::GetTrialRequest& request,
+                              v1::GetTrialResponse* response) {
+  const TrialId id(request.trial_id());
+  TRY(admit(context_, caller, {.trial = id}));
+  TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
+  TRY_ASSIGN(const auto summary, context_.metrics.summaries(id));
+  to_proto(row, response->mutable_trial());
+  to_proto(summary, response->mutable_trial()->mutable_summary_metrics());
+  TRY_ASSIGN(const std::string metadata, db::get_run_metadata(context_.pool, id));
+  json_to_struct(metadata, response->mutable_trial()->mutable_metadata());
+  return {};
 }
 
-grpc::ServerUnaryReactor* TrialService::GetTrialCheckpoints(grpc::CallbackServerContext* call,
-                                                            const v1::GetTrialCheckpointsRequest* request,
-                                                            v1::GetTrialCheckpointsResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    const TrialId id(request->id());
-    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, id));
-    TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, trial.trial.experiment));
-    const db::CheckpointFilter filter{
-        .trial = id,
-        .states = checkpoint_states(request->states()),
-        .window = to_window(request->offset(), request->limit(), request->order_by(), -1),
-        .sort = checkpoint_sort(request->sort_by_attr(), request->sort_by_metric()),
-        .metric = request->sort_by_metric()};
-    TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
-    const std::string root = storage_root(experiment.config);
-    for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());
-    to_pagination(page, filter.window, response->mutable_pagination());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TrialService/GetTrialCheckpoints", body);
+Status TrialService::GetTrialWorkloads(const Caller&, const v1::GetTrialWorkloadsRequest& request,
+                                       v1::GetTrialWorkloadsResponse* response) {
+  using Filter = v1::GetTrialWorkloadsRequest;
+  const TrialId id(request.trial_id());
+  TRY(db::get_trial(context_.pool, id));
+  db::WorkloadFilter filter{.trial = id,
+                            .deleted_checkpoints = !request.remove_deleted_checkpoints(),
+                            .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  const std::string group = group_of(request.metric_type(), request.group());
+  switch (request.filter()) {
+    case Filter::FILTER_OPTION_CHECKPOINT:
+      break;
+    case Filter::FILTER_OPTION_VALIDATION:
+      filter.groups = {"validation"};
+      filter.checkpoints = false;
+      break;
+    case Filter::FILTER_OPTION_CHECKPOINT_OR_VALIDATION:
+      filter.groups = {"validation"};
+      break;
+    default:
+      filter.groups = group.empty() ? std::vector<std::string>{"training", "validation"}
+                                    : std::vector<std::string>{group};
+  }
+  TRY_ASSIGN(const auto page, db::list_workloads(context_.pool, filter));
+  for (const db::Workload& row : page.rows) to_proto(row, response->add_workloads());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* TrialService::KillTrial(grpc::CallbackServerContext* call,
-                                                  const v1::KillTrialRequest* request,
-                                                  v1::KillTrialResponse*) {
-  return unary(context_, call, request, "/det.v1.TrialService/KillTrial", [this, request](const Caller&) -> Status {
-    const TrialId id(request->id());
-    auto done = context_.loop.ask(core::KillTrial{.trial = id});
-    if (done) return {};
-    if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
-    // The core forgets what has ended; killing that is done already.
-    TRY(db::get_trial(context_.pool, id));
-    return {};
-  });
+Status TrialService::GetTrialCheckpoints(const Caller&, const v1::GetTrialCheckpointsRequest& request,
+                                         v1::GetTrialCheckpointsResponse* response) {
+  const TrialId id(request.id());
+  TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, id));
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, trial.trial.experiment));
+  const db::CheckpointFilter filter{
+      .trial = id,
+      .states = checkpoint_states(request.states()),
+      .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
+      .sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric()),
+      .metric = request.sort_by_metric()};
+  TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
+  const std::string root = storage_root(experiment.config);
+  for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-Status TrialService::compare(const v1::CompareTrialsRequest& request,
-                             v1::CompareTrialsResponse* response) const {
+Status TrialService::KillTrial(const Caller&, const v1::KillTrialRequest& request, v1::KillTrialResponse*) {
+  const TrialId id(request.id());
+  auto done = context_.loop.ask(core::KillTrial{.trial = id});
+  if (done) return {};
+  if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+  // The core forgets what has ended; killing that is done already.
+  TRY(db::get_trial(context_.pool, id));
+  return {};
+}
+
+Status TrialService::CompareTrials(const Caller&, const v1::CompareTrialsRequest& request,
+                                   v1::CompareTrialsResponse* response) {
   TRY_ASSIGN(db::SeriesRequest wanted, series_request(request));
   const v1::Int32FieldFilter& range = request.time_series_filter().integer_range();
   if (range.has_gt()) wanted.first_steps = std::max<std::int64_t>(wanted.first_steps, range.gt().value() + 1);
@@ -200,28 +198,17 @@ Status TrialService::compare(const v1::CompareTrialsRequest& request,
   return {};
 }
 
-grpc::ServerUnaryReactor* TrialService::CompareTrials(grpc::CallbackServerContext* call,
-                                                      const v1::CompareTrialsRequest* request,
-                                                      v1::CompareTrialsResponse* response) {
-  return unary(context_, call, request, "/det.v1.TrialService/CompareTrials",
-               [this, request, response](const Caller&) { return compare(*request, response); });
-}
-
-grpc::ServerUnaryReactor* TrialService::GetMetricSeries(grpc::CallbackServerContext* call,
-                                                        const v1::GetMetricSeriesRequest* request,
-                                                        v1::GetMetricSeriesResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY_ASSIGN(db::SeriesRequest wanted, series_request(*request));
-    if (!request->group().empty()) {
-      wanted.wanted = [request](const std::string& group, const std::string&) {
-        return group == request->group();
-      };
-    }
-    TRY_ASSIGN(const auto found, context_.metrics.series(wanted));
-    for (const db::Series& one : found) to_proto(one, response->add_series());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TrialService/GetMetricSeries", body);
+Status TrialService::GetMetricSeries(const Caller&, const v1::GetMetricSeriesRequest& request,
+                                     v1::GetMetricSeriesResponse* response) {
+  TRY_ASSIGN(db::SeriesRequest wanted, series_request(request));
+  if (!request.group().empty()) {
+    wanted.wanted = [&request](const std::string& group, const std::string&) {
+      return group == request.group();
+    };
+  }
+  TRY_ASSIGN(const auto found, context_.metrics.series(wanted));
+  for (const db::Series& one : found) to_proto(one, response->add_series());
+  return {};
 }
 
 }  // namespace det::api

@@ -115,8 +115,14 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
   const Credentials& credentials = arrival->caller.credentials;
   if (group == "validation" || !metrics.has_steps_completed() || credentials.allocation_token.empty() ||
       !credentials.user_token.empty()) {
-    return unary(context_, call, request, method,
-                 [this, &metrics, group](const Caller& caller) { return take(caller, metrics, group); });
+    grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
+    post(context_.workers, reactor,
+         [this, reactor, credentials, request, method, &metrics, group, begun = mono_now()] {
+           reactor->Finish(
+               to_grpc(perform(method, authenticate(method, credentials, *context_.sessions), *request, begun,
+                               [&](const Caller& caller) { return take(caller, metrics, group); })));
+         });
+    return reactor;
   }
   arrival->reactor = call->DefaultReactor();
   v1::MetricsReport text;
@@ -181,52 +187,42 @@ grpc::ServerUnaryReactor* TrialService::ReportTrialTrainingMetrics(
     v1::ReportTrialMetricsResponse*) {
   return report(call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics", request->training_metrics(), "training");
 }
-grpc::ServerUnaryReactor* TrialService::ReportTrialValidationMetrics(
-    grpc::CallbackServerContext* call, const v1::ReportTrialValidationMetricsRequest* request,
-    v1::ReportTrialMetricsResponse*) {
-  return unary(context_, call, request, "/det.v1.TrialService/ReportTrialValidationMetrics",
-               [this, request](const Caller& caller) {
-                 return take(caller, request->validation_metrics(), "validation");
-               });
+Status TrialService::ReportTrialValidationMetrics(const Caller& caller,
+                                                  const v1::ReportTrialValidationMetricsRequest& request,
+                                                  v1::ReportTrialMetricsResponse*) {
+  return take(caller, request.validation_metrics(), "validation");
 }
 
-grpc::ServerUnaryReactor* TrialService::ReportTrialProgress(grpc::CallbackServerContext* call,
-                                                            const v1::ReportTrialProgressRequest* request,
-                                                            v1::ReportTrialProgressResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.trial = TrialId(request->trial_id())}));
-    const double progress = request->progress();
-    if (!(progress >= 0 && progress <= 1)) return fail(Code::kInvalidArgument, "progress: must be within 0 and 1");
-    TRY(context_.loop.ask(core::ReportProgress{.trial = reporter.trial,
-                                               .run = reporter.run,
-                                               .progress = progress,
-                                               .steps_completed = reporter.steps_completed}));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TrialService/ReportTrialProgress", body);
+Status TrialService::ReportTrialProgress(const Caller& caller, const v1::ReportTrialProgressRequest& request,
+                                         v1::ReportTrialProgressResponse*) {
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.trial = TrialId(request.trial_id())}));
+  const double progress = request.progress();
+  if (!(progress >= 0 && progress <= 1))
+    return fail(Code::kInvalidArgument, "progress: must be within 0 and 1");
+  TRY(context_.loop.ask(core::ReportProgress{.trial = reporter.trial,
+                                             .run = reporter.run,
+                                             .progress = progress,
+                                             .steps_completed = reporter.steps_completed}));
+  return {};
 }
 
-grpc::ServerUnaryReactor* TrialService::PostTrialRunnerMetadata(grpc::CallbackServerContext* call,
-                                                                const v1::PostTrialRunnerMetadataRequest* request,
-                                                                v1::PostTrialRunnerMetadataResponse*) {
-  return unary(context_, call, request, "/det.v1.TrialService/PostTrialRunnerMetadata",
-               [this, request](const Caller& caller) {
-                 return admit(context_, caller, {.trial = TrialId(request->trial_id())});
-               });
+Status TrialService::PostTrialRunnerMetadata(const Caller& caller,
+                                             const v1::PostTrialRunnerMetadataRequest& request,
+                                             v1::PostTrialRunnerMetadataResponse*) {
+  return admit(context_, caller, {.trial = TrialId(request.trial_id())});
 }
 
-grpc::ServerUnaryReactor* TrialService::ReportTrialSearcherEarlyExit(
-    grpc::CallbackServerContext* call, const v1::ReportTrialSearcherEarlyExitRequest* request,
-    v1::ReportTrialSearcherEarlyExitResponse*) {
-  auto body = [this, request](const Caller& caller) -> Status {
-    TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.trial = TrialId(request->trial_id())}));
-    if (request->early_exit().reason() == v1::TrialEarlyExit::EXITED_REASON_UNSPECIFIED)
-      return fail(Code::kInvalidArgument, "reason: EXITED_REASON_INVALID_HP or EXITED_REASON_INIT_INVALID_HP");
-    if (reporter.invalid_hp) return fail(Code::kFailedPrecondition, "the trial has said so already");
-    TRY(context_.loop.ask(core::ReportInvalidHp{.trial = reporter.trial, .run = reporter.run}));
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.TrialService/ReportTrialSearcherEarlyExit", body);
+Status TrialService::ReportTrialSearcherEarlyExit(const Caller& caller,
+                                                  const v1::ReportTrialSearcherEarlyExitRequest& request,
+                                                  v1::ReportTrialSearcherEarlyExitResponse*) {
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.trial = TrialId(request.trial_id())}));
+  if (request.early_exit().reason() == v1::TrialEarlyExit::EXITED_REASON_UNSPECIFIED)
+    return fail(Code::kInvalidArgument, "reason: EXITED_REASON_INVALID_HP or EXITED_REASON_INIT_INVALID_HP");
+  if (reporter.invalid_hp) return fail(Code::kFailedPrecondition, "the trial has said so already");
+  TRY(context_.loop.ask(core::ReportInvalidHp{.trial = reporter.trial, .run = reporter.run}));
+  return {};
 }
 
 }  // namespace det::api

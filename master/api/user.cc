@@ -22,50 +22,49 @@ Status check_display_name(const std::string& name) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* UserService::GetUsers(grpc::CallbackServerContext* call,
-                                                const v1::GetUsersRequest* request,
-                                                v1::GetUsersResponse* response) {
-  return unary(context_, call, request, "/det.v1.UserService/GetUsers",
-               [this, request, response](const Caller&) -> Status {
-                 using Request = v1::GetUsersRequest;
-                 db::UserFilter filter{
-                     .name = make_utf8(request->name()),
-                     .by_name = request->sort_by() == Request::SORT_BY_USER_NAME ||
-                                request->sort_by() == Request::SORT_BY_NAME,
-                     .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
-                 if (request->has_active()) filter.active = request->active().value();
-                 if (request->has_admin()) filter.admin = request->admin().value();
-                 TRY_ASSIGN(const auto page, db::list_users(context_.pool, filter));
-                 for (const db::User& user : page.rows) to_proto(user, response->add_users());
-                 to_pagination(page, filter.window, response->mutable_pagination());
-                 return {};
-               });
+UserService::UserService(const Context& context) : Service(context, "det.v1.UserService") {
+  unary("GetUsers", &UserService::GetUsers);
+  unary("GetUser", &UserService::GetUser);
+  unary("GetUserByUsername", &UserService::GetUserByUsername);
+  unary("PostUser", &UserService::PostUser, context_.passwords);
+  unary("PatchUser", &UserService::PatchUser, context_.passwords);
+  unary("GetUserSetting", &UserService::GetUserSetting);
+  unary("PostUserSetting", &UserService::PostUserSetting);
+  unary("ResetUserSetting", &UserService::ResetUserSetting);
+  unary("PatchUsers", &UserService::PatchUsers);
+  unary("SetUserPassword", &UserService::SetUserPassword, context_.passwords);
 }
 
-grpc::ServerUnaryReactor* UserService::GetUser(grpc::CallbackServerContext* call,
-                                               const v1::GetUserRequest* request,
-                                               v1::GetUserResponse* response) {
-  return unary(context_, call, request, "/det.v1.UserService/GetUser",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const db::User user, db::get_user(context_.pool, UserId(request->user_id())));
-                 to_proto(user, response->mutable_user());
-                 return {};
-               });
+Status UserService::GetUsers(const Caller&, const v1::GetUsersRequest& request,
+                             v1::GetUsersResponse* response) {
+  using Request = v1::GetUsersRequest;
+  db::UserFilter filter{.name = make_utf8(request.name()),
+                        .by_name = request.sort_by() == Request::SORT_BY_USER_NAME ||
+                                   request.sort_by() == Request::SORT_BY_NAME,
+                        .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  if (request.has_active()) filter.active = request.active().value();
+  if (request.has_admin()) filter.admin = request.admin().value();
+  TRY_ASSIGN(const auto page, db::list_users(context_.pool, filter));
+  for (const db::User& user : page.rows) to_proto(user, response->add_users());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
-grpc::ServerUnaryReactor* UserService::GetUserByUsername(grpc::CallbackServerContext* call,
-                                                         const v1::GetUserByUsernameRequest* request,
-                                                         v1::GetUserResponse* response) {
-  return unary(context_, call, request, "/det.v1.UserService/GetUserByUsername",
-               [this, request, response](const Caller&) -> Status {
-                 TRY_ASSIGN(const db::User user,
-                            db::find_user(context_.pool, make_utf8(request->username())));
-                 to_proto(user, response->mutable_user());
-                 return {};
-               });
+Status UserService::GetUser(const Caller&, const v1::GetUserRequest& request, v1::GetUserResponse* response) {
+  TRY_ASSIGN(const db::User user, db::get_user(context_.pool, UserId(request.user_id())));
+  to_proto(user, response->mutable_user());
+  return {};
 }
 
-Status UserService::post(const v1::PostUserRequest& request, v1::PostUserResponse* response) const {
+Status UserService::GetUserByUsername(const Caller&, const v1::GetUserByUsernameRequest& request,
+                                      v1::GetUserResponse* response) {
+  TRY_ASSIGN(const db::User user, db::find_user(context_.pool, make_utf8(request.username())));
+  to_proto(user, response->mutable_user());
+  return {};
+}
+
+Status UserService::PostUser(const Caller&, const v1::PostUserRequest& request,
+                             v1::PostUserResponse* response) {
   const v1::User& wanted = request.user();
   TRY(check_user_name(wanted.username()));
   TRY(check_display_name(wanted.display_name()));
@@ -80,14 +79,6 @@ Status UserService::post(const v1::PostUserRequest& request, v1::PostUserRespons
   TRY_ASSIGN(const db::User user, db::get_user(context_.pool, id));
   to_proto(user, response->mutable_user());
   return {};
-}
-
-grpc::ServerUnaryReactor* UserService::PostUser(grpc::CallbackServerContext* call,
-                                                const v1::PostUserRequest* request,
-                                                v1::PostUserResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.UserService/PostUser",
-      [this, request, response](const Caller&) { return post(*request, response); }, &context_.passwords);
 }
 
 Status UserService::patch(const v1::PatchUserRequest& request, const Caller& caller,
@@ -120,29 +111,17 @@ Status UserService::patch(const v1::PatchUserRequest& request, const Caller& cal
   return {};
 }
 
-grpc::ServerUnaryReactor* UserService::PatchUser(grpc::CallbackServerContext* call,
-                                                 const v1::PatchUserRequest* request,
-                                                 v1::PatchUserResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.UserService/PatchUser",
-      [this, request, response](const Caller& caller) {
-        return patch(*request, caller, response->mutable_user());
-      },
-      &context_.passwords);
+Status UserService::PatchUser(const Caller& caller, const v1::PatchUserRequest& request,
+                              v1::PatchUserResponse* response) {
+  return patch(request, caller, response->mutable_user());
 }
 
-grpc::ServerUnaryReactor* UserService::SetUserPassword(grpc::CallbackServerContext* call,
-                                                       const v1::SetUserPasswordRequest* request,
-                                                       v1::SetUserPasswordResponse* response) {
-  return unary(
-      context_, call, request, "/det.v1.UserService/SetUserPassword",
-      [this, request, response](const Caller& caller) {
-        v1::PatchUserRequest change;
-        change.set_user_id(request->user_id());
-        change.mutable_user()->mutable_password()->set_value(request->password());
-        return patch(change, caller, response->mutable_user());
-      },
-      &context_.passwords);
+Status UserService::SetUserPassword(const Caller& caller, const v1::SetUserPasswordRequest& request,
+                                    v1::SetUserPasswordResponse* response) {
+  v1::PatchUserRequest change;
+  change.set_user_id(request.user_id());
+  change.mutable_user()->mutable_password()->set_value(request.password());
+  return patch(change, caller, response->mutable_user());
 }
 
 }  // namespace det::api

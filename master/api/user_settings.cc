@@ -24,57 +24,42 @@ Result<std::vector<db::UserSetting>> read_settings(const v1::PostUserSettingRequ
 
 }  // namespace
 
-grpc::ServerUnaryReactor* UserService::GetUserSetting(grpc::CallbackServerContext* call,
-                                                      const v1::GetUserSettingRequest* request,
-                                                      v1::GetUserSettingResponse* response) {
-  return unary(context_, call, request, "/det.v1.UserService/GetUserSetting",
-               [this, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto settings, db::list_user_settings(context_.pool, caller.user.id));
-                 for (const db::UserSetting& one : settings) {
-                   v1::UserWebSetting* out = response->add_settings();
-                   out->set_storage_path(one.path);
-                   out->set_key(one.key);
-                   out->set_value(one.value);
-                 }
-                 return {};
-               });
+Status UserService::GetUserSetting(const Caller& caller, const v1::GetUserSettingRequest&,
+                                   v1::GetUserSettingResponse* response) {
+  TRY_ASSIGN(const auto settings, db::list_user_settings(context_.pool, caller.user.id));
+  for (const db::UserSetting& one : settings) {
+    v1::UserWebSetting* out = response->add_settings();
+    out->set_storage_path(one.path);
+    out->set_key(one.key);
+    out->set_value(one.value);
+  }
+  return {};
 }
 
-grpc::ServerUnaryReactor* UserService::PostUserSetting(grpc::CallbackServerContext* call,
-                                                       const v1::PostUserSettingRequest* request,
-                                                       v1::PostUserSettingResponse*) {
-  return unary(context_, call, request, "/det.v1.UserService/PostUserSetting",
-               [this, request](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto settings, read_settings(*request));
-                 TRY_ASSIGN(const auto known, db::list_user_settings(context_.pool, caller.user.id));
-                 if (known.size() + settings.size() > 2 * kMostSettings)
-                   return fail(Code::kFailedPrecondition, "settings: too many; reset them first");
-                 return db::put_user_settings(context_.pool, caller.user.id, settings);
-               });
+Status UserService::PostUserSetting(const Caller& caller, const v1::PostUserSettingRequest& request,
+                                    v1::PostUserSettingResponse*) {
+  TRY_ASSIGN(const auto settings, read_settings(request));
+  TRY_ASSIGN(const auto known, db::list_user_settings(context_.pool, caller.user.id));
+  if (known.size() + settings.size() > 2 * kMostSettings)
+    return fail(Code::kFailedPrecondition, "settings: too many; reset them first");
+  return db::put_user_settings(context_.pool, caller.user.id, settings);
 }
 
-grpc::ServerUnaryReactor* UserService::ResetUserSetting(grpc::CallbackServerContext* call,
-                                                        const v1::ResetUserSettingRequest* request,
-                                                        v1::ResetUserSettingResponse*) {
-  return unary(context_, call, request, "/det.v1.UserService/ResetUserSetting", [this](const Caller& caller) {
-    return db::clear_user_settings(context_.pool, caller.user.id);
-  });
+Status UserService::ResetUserSetting(const Caller& caller, const v1::ResetUserSettingRequest&,
+                                     v1::ResetUserSettingResponse*) {
+  return db::clear_user_settings(context_.pool, caller.user.id);
 }
 
-grpc::ServerUnaryReactor* UserService::PatchUsers(grpc::CallbackServerContext* call,
-                                                  const v1::PatchUsersRequest* request,
-                                                  v1::PatchUsersResponse* response) {
-  return unary(context_, call, request, "/det.v1.UserService/PatchUsers",
-               [this, request, response](const Caller& caller) -> Status {
-                 for (const int id : request->user_ids()) {
-                   const Status done = db::change_user(context_.pool, UserId(id), {.active = request->activate()},
-                                                       caller.token_hash);
-                   v1::UserActionResult* result = response->add_results();
-                   result->set_id(id);
-                   if (!done) result->set_error(done.error().message);
-                 }
-                 return {};
-               });
+Status UserService::PatchUsers(const Caller& caller, const v1::PatchUsersRequest& request,
+                               v1::PatchUsersResponse* response) {
+  for (const int id : request.user_ids()) {
+    const Status done =
+        db::change_user(context_.pool, UserId(id), {.active = request.activate()}, caller.token_hash);
+    v1::UserActionResult* result = response->add_results();
+    result->set_id(id);
+    if (!done) result->set_error(done.error().message);
+  }
+  return {};
 }
 
 }  // namespace det::api

@@ -26,38 +26,42 @@ void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* WorkspaceService::GetWorkspaces(grpc::CallbackServerContext* call,
-                                                          const v1::GetWorkspacesRequest* request,
-                                                          v1::GetWorkspacesResponse* response) {
-  auto body = [this, request, response](const Caller& caller) -> Status {
-    db::WorkspaceFilter filter{
-        .visible = caller.grants.visible(),
-        .name = make_utf8(request->name()),
-        .exact_name = make_utf8(request->name_case_sensitive()),
-        .users = {request->users().begin(), request->users().end()},
-        .user_ids = {request->user_ids().begin(), request->user_ids().end()},
-        .viewer = caller.user.id,
-        .by_name = request->sort_by() == v1::GetWorkspacesRequest::SORT_BY_NAME,
-        .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
-    if (request->has_archived()) filter.archived = request->archived().value();
-    if (request->has_pinned()) filter.pinned = request->pinned().value();
-    TRY_ASSIGN(const auto page, db::list_workspaces(context_.pool, filter));
-    for (const db::WorkspaceRow& row : page.rows) to_proto(row, response->add_workspaces());
-    to_pagination(page, filter.window, response->mutable_pagination());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.WorkspaceService/GetWorkspaces", body);
+WorkspaceService::WorkspaceService(const Context& context) : Service(context, "det.v1.WorkspaceService") {
+  unary("GetWorkspaces", &WorkspaceService::GetWorkspaces);
+  unary("GetWorkspace", &WorkspaceService::GetWorkspace);
+  unary("PostWorkspace", &WorkspaceService::PostWorkspace);
+  unary("PatchWorkspace", &WorkspaceService::PatchWorkspace);
+  unary("ArchiveWorkspace", &WorkspaceService::ArchiveWorkspace);
+  unary("UnarchiveWorkspace", &WorkspaceService::UnarchiveWorkspace);
+  unary("PinWorkspace", &WorkspaceService::PinWorkspace);
+  unary("UnpinWorkspace", &WorkspaceService::UnpinWorkspace);
+  unary("DeleteWorkspace", &WorkspaceService::DeleteWorkspace);
+  unary("GetWorkspaceProjects", &WorkspaceService::GetWorkspaceProjects);
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::GetWorkspace(grpc::CallbackServerContext* call,
-                                                         const v1::GetWorkspaceRequest* request,
-                                                         v1::GetWorkspaceResponse* response) {
-  return unary(context_, call, request, "/det.v1.WorkspaceService/GetWorkspace",
-               [this, request, response](const Caller& caller) -> Status {
-                 TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request->id(), caller.user.id));
-                 to_proto(row, response->mutable_workspace());
-                 return {};
-               });
+Status WorkspaceService::GetWorkspaces(const Caller& caller, const v1::GetWorkspacesRequest& request,
+                                       v1::GetWorkspacesResponse* response) {
+  db::WorkspaceFilter filter{.visible = caller.grants.visible(),
+                             .name = make_utf8(request.name()),
+                             .exact_name = make_utf8(request.name_case_sensitive()),
+                             .users = {request.users().begin(), request.users().end()},
+                             .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                             .viewer = caller.user.id,
+                             .by_name = request.sort_by() == v1::GetWorkspacesRequest::SORT_BY_NAME,
+                             .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  if (request.has_archived()) filter.archived = request.archived().value();
+  if (request.has_pinned()) filter.pinned = request.pinned().value();
+  TRY_ASSIGN(const auto page, db::list_workspaces(context_.pool, filter));
+  for (const db::WorkspaceRow& row : page.rows) to_proto(row, response->add_workspaces());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+Status WorkspaceService::GetWorkspace(const Caller& caller, const v1::GetWorkspaceRequest& request,
+                                      v1::GetWorkspaceResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request.id(), caller.user.id));
+  to_proto(row, response->mutable_workspace());
+  return {};
 }
 
 Status WorkspaceService::post(const v1::PostWorkspaceRequest& request, const Caller& caller,
@@ -71,30 +75,22 @@ Status WorkspaceService::post(const v1::PostWorkspaceRequest& request, const Cal
   return {};
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::PostWorkspace(grpc::CallbackServerContext* call,
-                                                          const v1::PostWorkspaceRequest* request,
-                                                          v1::PostWorkspaceResponse* response) {
-  return unary(context_, call, request, "/det.v1.WorkspaceService/PostWorkspace",
-               [this, request, response](const Caller& caller) {
-                 return post(*request, caller, response->mutable_workspace());
-               });
+Status WorkspaceService::PostWorkspace(const Caller& caller, const v1::PostWorkspaceRequest& request,
+                                       v1::PostWorkspaceResponse* response) {
+  return post(request, caller, response->mutable_workspace());
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::PatchWorkspace(grpc::CallbackServerContext* call,
-                                                           const v1::PatchWorkspaceRequest* request,
-                                                           v1::PatchWorkspaceResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY(check_workspace_changeable(request->id()));
-    if (request->workspace().has_name()) {
-      const std::string& name = request->workspace().name().value();
-      TRY(check_title(name, "workspace"));
-      TRY(db::rename_workspace(context_.pool, request->id(), name));
-    }
-    TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request->id()));
-    to_proto(row, response->mutable_workspace());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.WorkspaceService/PatchWorkspace", body);
+Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceRequest& request,
+                                        v1::PatchWorkspaceResponse* response) {
+  TRY(check_workspace_changeable(request.id()));
+  if (request.workspace().has_name()) {
+    const std::string& name = request.workspace().name().value();
+    TRY(check_title(name, "workspace"));
+    TRY(db::rename_workspace(context_.pool, request.id(), name));
+  }
+  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request.id()));
+  to_proto(row, response->mutable_workspace());
+  return {};
 }
 
 Status WorkspaceService::archive(const v1::WorkspaceActionRequest& request, bool archived) const {
@@ -102,68 +98,48 @@ Status WorkspaceService::archive(const v1::WorkspaceActionRequest& request, bool
   return db::archive_workspace(context_.pool, request.id(), archived);
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::ArchiveWorkspace(grpc::CallbackServerContext* call,
-                                                             const v1::WorkspaceActionRequest* request,
-                                                             v1::WorkspaceActionResponse*) {
-  return unary(context_, call, request, "/det.v1.WorkspaceService/ArchiveWorkspace",
-               [this, request](const Caller&) { return archive(*request, true); });
+Status WorkspaceService::ArchiveWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+                                          v1::WorkspaceActionResponse*) {
+  return archive(request, true);
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::UnarchiveWorkspace(grpc::CallbackServerContext* call,
-                                                               const v1::WorkspaceActionRequest* request,
-                                                               v1::WorkspaceActionResponse*) {
-  return unary(context_, call, request, "/det.v1.WorkspaceService/UnarchiveWorkspace",
-               [this, request](const Caller&) { return archive(*request, false); });
+Status WorkspaceService::UnarchiveWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+                                            v1::WorkspaceActionResponse*) {
+  return archive(request, false);
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::PinWorkspace(grpc::CallbackServerContext* call,
-                                                         const v1::WorkspaceActionRequest* request,
-                                                         v1::WorkspaceActionResponse*) {
-  return unary(context_, call, request, "/det.v1.WorkspaceService/PinWorkspace", [this, request](const Caller& caller) {
-    return db::pin_workspace(context_.pool, caller.user.id, request->id(), true);
-  });
+Status WorkspaceService::PinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                                      v1::WorkspaceActionResponse*) {
+  return db::pin_workspace(context_.pool, caller.user.id, request.id(), true);
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::UnpinWorkspace(grpc::CallbackServerContext* call,
-                                                           const v1::WorkspaceActionRequest* request,
-                                                           v1::WorkspaceActionResponse*) {
-  return unary(context_, call, request, "/det.v1.WorkspaceService/UnpinWorkspace",
-               [this, request](const Caller& caller) {
-                 return db::pin_workspace(context_.pool, caller.user.id, request->id(), false);
-               });
+Status WorkspaceService::UnpinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                                        v1::WorkspaceActionResponse*) {
+  return db::pin_workspace(context_.pool, caller.user.id, request.id(), false);
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::DeleteWorkspace(grpc::CallbackServerContext* call,
-                                                            const v1::WorkspaceActionRequest* request,
-                                                            v1::DeleteWorkspaceResponse* response) {
-  return unary(context_, call, request, "/det.v1.WorkspaceService/DeleteWorkspace",
-               [this, request, response](const Caller&) -> Status {
-                 TRY(check_workspace_changeable(request->id()));
-                 TRY(db::delete_workspace(context_.pool, request->id()));
-                 response->set_completed(true);
-                 return {};
-               });
+Status WorkspaceService::DeleteWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+                                         v1::DeleteWorkspaceResponse* response) {
+  TRY(check_workspace_changeable(request.id()));
+  TRY(db::delete_workspace(context_.pool, request.id()));
+  response->set_completed(true);
+  return {};
 }
 
-grpc::ServerUnaryReactor* WorkspaceService::GetWorkspaceProjects(
-    grpc::CallbackServerContext* call, const v1::GetWorkspaceProjectsRequest* request,
-    v1::GetWorkspaceProjectsResponse* response) {
-  auto body = [this, request, response](const Caller&) -> Status {
-    TRY(db::get_workspace(context_.pool, request->id()));
-    db::ProjectFilter filter{
-        .workspace = request->id(),
-        .name = make_utf8(request->name()),
-        .users = {request->users().begin(), request->users().end()},
-        .user_ids = {request->user_ids().begin(), request->user_ids().end()},
-        .by_name = request->sort_by() == v1::GetWorkspaceProjectsRequest::SORT_BY_NAME,
-        .window = to_window(request->offset(), request->limit(), request->order_by(), -1)};
-    if (request->has_archived()) filter.archived = request->archived().value();
-    TRY_ASSIGN(const auto page, db::list_projects(context_.pool, filter));
-    for (const db::ProjectRow& row : page.rows) to_proto(row, response->add_projects());
-    to_pagination(page, filter.window, response->mutable_pagination());
-    return {};
-  };
-  return unary(context_, call, request, "/det.v1.WorkspaceService/GetWorkspaceProjects", body);
+Status WorkspaceService::GetWorkspaceProjects(const Caller&, const v1::GetWorkspaceProjectsRequest& request,
+                                              v1::GetWorkspaceProjectsResponse* response) {
+  TRY(db::get_workspace(context_.pool, request.id()));
+  db::ProjectFilter filter{.workspace = request.id(),
+                           .name = make_utf8(request.name()),
+                           .users = {request.users().begin(), request.users().end()},
+                           .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                           .by_name = request.sort_by() == v1::GetWorkspaceProjectsRequest::SORT_BY_NAME,
+                           .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  if (request.has_archived()) filter.archived = request.archived().value();
+  TRY_ASSIGN(const auto page, db::list_projects(context_.pool, filter));
+  for (const db::ProjectRow& row : page.rows) to_proto(row, response->add_projects());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
 }
 
 }  // namespace det::api

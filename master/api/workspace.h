@@ -1,49 +1,38 @@
 // Owns WorkspaceService: workspaces.
 #pragma once
 
-#include "det/v1/workspace.grpc.pb.h"
-#include "master/api/unary.h"
+#include "det/v1/workspace.pb.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
-class WorkspaceService final : public v1::WorkspaceService::CallbackService {
+class WorkspaceService final : public Service {
  public:
-  explicit WorkspaceService(const Context& context) : context_(context) {}
-  grpc::ServerUnaryReactor* GetWorkspaces(grpc::CallbackServerContext* call,
-                                          const v1::GetWorkspacesRequest* request,
-                                          v1::GetWorkspacesResponse* response) override;
-  grpc::ServerUnaryReactor* GetWorkspace(grpc::CallbackServerContext* call,
-                                         const v1::GetWorkspaceRequest* request,
-                                         v1::GetWorkspaceResponse* response) override;
-  grpc::ServerUnaryReactor* PostWorkspace(grpc::CallbackServerContext* call,
-                                          const v1::PostWorkspaceRequest* request,
-                                          v1::PostWorkspaceResponse* response) override;
-  grpc::ServerUnaryReactor* PatchWorkspace(grpc::CallbackServerContext* call,
-                                           const v1::PatchWorkspaceRequest* request,
-                                           v1::PatchWorkspaceResponse* response) override;
-  grpc::ServerUnaryReactor* ArchiveWorkspace(grpc::CallbackServerContext* call,
-                                             const v1::WorkspaceActionRequest* request,
-                                             v1::WorkspaceActionResponse* response) override;
-  grpc::ServerUnaryReactor* UnarchiveWorkspace(grpc::CallbackServerContext* call,
-                                               const v1::WorkspaceActionRequest* request,
-                                               v1::WorkspaceActionResponse* response) override;
-  grpc::ServerUnaryReactor* PinWorkspace(grpc::CallbackServerContext* call,
-                                         const v1::WorkspaceActionRequest* request,
-                                         v1::WorkspaceActionResponse* response) override;
-  grpc::ServerUnaryReactor* UnpinWorkspace(grpc::CallbackServerContext* call,
-                                           const v1::WorkspaceActionRequest* request,
-                                           v1::WorkspaceActionResponse* response) override;
-  grpc::ServerUnaryReactor* DeleteWorkspace(grpc::CallbackServerContext* call,
-                                            const v1::WorkspaceActionRequest* request,
-                                            v1::DeleteWorkspaceResponse* response) override;
-  grpc::ServerUnaryReactor* GetWorkspaceProjects(grpc::CallbackServerContext* call,
-                                                 const v1::GetWorkspaceProjectsRequest* request,
-                                                 v1::GetWorkspaceProjectsResponse* response) override;
+  explicit WorkspaceService(const Context& context);
+  Status GetWorkspaces(const Caller& caller, const v1::GetWorkspacesRequest& request,
+                       v1::GetWorkspacesResponse* response);
+  Status GetWorkspace(const Caller& caller, const v1::GetWorkspaceRequest& request,
+                      v1::GetWorkspaceResponse* response);
+  Status PostWorkspace(const Caller& caller, const v1::PostWorkspaceRequest& request,
+                       v1::PostWorkspaceResponse* response);
+  Status PatchWorkspace(const Caller& caller, const v1::PatchWorkspaceRequest& request,
+                        v1::PatchWorkspaceResponse* response);
+  Status ArchiveWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                          v1::WorkspaceActionResponse* response);
+  Status UnarchiveWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                            v1::WorkspaceActionResponse* response);
+  Status PinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                      v1::WorkspaceActionResponse* response);
+  Status UnpinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                        v1::WorkspaceActionResponse* response);
+  Status DeleteWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                         v1::DeleteWorkspaceResponse* response);
+  Status GetWorkspaceProjects(const Caller& caller, const v1::GetWorkspaceProjectsRequest& request,
+                              v1::GetWorkspaceProjectsResponse* response);
 
  private:
   Status post(const v1::PostWorkspaceRequest& request, const Caller& caller, v1::Workspace* response) const;
   Status archive(const v1::WorkspaceActionRequest& request, bool archived) const;
-  const Context& context_;
 };
 
 }  // namespace det::api

@@ -223,6 +223,15 @@ TEST_CASE("every method lets in whom it should, as everybody there is") {
   }
 }
 
+TEST_CASE("the body of a request is read only for a known caller") {
+  Lab lab;
+  const std::string garbage = "\xff\xff\xff";
+  const Answer stranger = lab.call("ModelService/GetModels", garbage, {});
+  CHECK(stranger.code == grpc::StatusCode::UNAUTHENTICATED);
+  const Answer known = lab.call("ModelService/GetModels", garbage, {{"authorization", "Bearer stranger"}});
+  CHECK(known.code == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(known.text.find("the request is not a det.v1.GetModelsRequest") != std::string::npos);
+}
 TEST_CASE("what a stranger may not see is answered like what is not there") {
   Lab lab;
   for (const Line& line : read_cases()) {

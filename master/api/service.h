@@ -1,0 +1,125 @@
+// Base of the master's gRPC services. Unary handlers are plain functions; the base parses, authorizes, runs
+// them on a worker, records changes in the audit log and replies exactly once.
+#pragma once
+
+#include <google/protobuf/message.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "master/api/authorize.h"
+#include "master/api/context.h"
+#include "master/api/status.h"
+
+namespace det::api {
+
+/// A service registers its methods in its constructor. Names and types are those of the .proto file; a
+/// mismatch ends the process at its start. Registered handlers are called until the server has shut down.
+///
+/// Generated service classes are not used: each of them instantiates gRPC's handler templates once per
+/// method, which was half of the compile time of this folder.
+class Service : public grpc::Service {
+ public:
+  ~Service() override;
+  /// Methods of the .proto file without a handler, as "Service/Method".
+  std::vector<std::string> missing() const;
+
+ protected:
+  /// `name` is the full name of the service, e.g. "det.v1.ModelService".
+  Service(const Context& context, const char* name);
+
+  /// Serves a method with `handler`, which runs on `workers` (default: context.workers) for an authorized
+  /// caller. It may block on the database and the core, and fills the response.
+  template <typename S, typename Request, typename Response>
+  void unary(const char* method, Status (S::*handler)(const Caller&, const Request&, Response*),
+             loop::Workers& workers) {
+    add_unary(method, Request::default_instance(), Response::default_instance(), workers,
+              [self = static_cast<S*>(this), handler](const Caller& caller,
+                                                      const google::protobuf::Message& request,
+                                                      google::protobuf::Message* response) {
+                return (self->*handler)(caller, static_cast<const Request&>(request),
+                                        static_cast<Response*>(response));
+              });
+  }
+  template <typename S, typename Request, typename Response>
+  void unary(const char* method, Status (S::*handler)(const Caller&, const Request&, Response*)) {
+    unary(method, handler, context_.workers);
+  }
+
+  /// Serves a method that authorizes its caller itself and may reply long after the handler has returned. The
+  /// handler runs on a thread of gRPC and must not block. The same holds for streams.
+  template <typename S, typename Request, typename Response>
+  void deferred(const char* method, grpc::ServerUnaryReactor* (S::*handler)(grpc::CallbackServerContext*,
+                                                                            const Request*, Response*)) {
+    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::NORMAL_RPC,
+        new grpc::internal::CallbackUnaryHandler<Request, Response>(
+            [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call, const Request* request,
+                                                    Response* response) {
+              return (self->*handler)(call, request, response);
+            }));
+  }
+  template <typename S, typename Request, typename Response>
+  void server_stream(const char* method,
+                     grpc::ServerWriteReactor<Response>* (S::*handler)(grpc::CallbackServerContext*,
+                                                                       const Request*)) {
+    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::SERVER_STREAMING,
+        new grpc::internal::CallbackServerStreamingHandler<Request, Response>(
+            [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call,
+                                                    const Request* request) {
+              return (self->*handler)(call, request);
+            }));
+  }
+  template <typename S, typename Request, typename Response>
+  void client_stream(const char* method,
+                     grpc::ServerReadReactor<Request>* (S::*handler)(grpc::CallbackServerContext*,
+                                                                     Response*)) {
+    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::CLIENT_STREAMING,
+        new grpc::internal::CallbackClientStreamingHandler<Request, Response>(
+            [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call, Response* response) {
+              return (self->*handler)(call, response);
+            }));
+  }
+  template <typename S, typename Request, typename Response>
+  void bidi_stream(const char* method,
+                   grpc::ServerBidiReactor<Request, Response>* (S::*handler)(grpc::CallbackServerContext*)) {
+    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::BIDI_STREAMING,
+        new grpc::internal::CallbackBidiHandler<Request, Response>(
+            [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call) {
+              return (self->*handler)(call);
+            }));
+  }
+
+  /// Runs `work`, which must finish `reactor`, on `workers`. Replies UNAVAILABLE when their queue is full.
+  static void post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, std::function<void()> work);
+  /// Applies the rules of `path`, runs `body`, and records the call in the audit log and the statistics.
+  /// `begun` is the arrival of the call. Blocks.
+  Status perform(const char* path, const Result<Caller>& caller, const google::protobuf::Message& request,
+                 MonoTime begun, const std::function<Status(const Caller&)>& body);
+
+  const Context& context_;
+
+ private:
+  using Handler =
+      std::function<Status(const Caller&, const google::protobuf::Message&, google::protobuf::Message*)>;
+  struct Unary;
+  void add_unary(const char* method, const google::protobuf::Message& request,
+                 const google::protobuf::Message& response, loop::Workers& workers, Handler handler);
+  /// Takes ownership of `handler`. Returns the method's path, "/det.v1.ModelService/GetModel".
+  const char* add(const char* method, const google::protobuf::Descriptor* request,
+                  const google::protobuf::Descriptor* response, grpc::internal::RpcMethod::RpcType type,
+                  grpc::internal::MethodHandler* handler);
+  grpc::ServerUnaryReactor* serve(const Unary& method, grpc::CallbackServerContext* call,
+                                  const grpc::ByteBuffer& in, grpc::ByteBuffer* out);
+
+  const google::protobuf::ServiceDescriptor& descriptor_;
+  std::vector<std::unique_ptr<const std::string>> paths_;  ///< gRPC keeps pointers to them
+  std::vector<std::unique_ptr<const Unary>> unaries_;
+};
+
+}  // namespace det::api
