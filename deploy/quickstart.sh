@@ -141,11 +141,17 @@ build_done() {
 
 configure_and_build() {
   # Only what a cluster needs: tests are built by tests/run.sh.
-  (cd "$root" && cmake --preset release) && cmake --build "$root/build/release" --target programs
+  (cd "$root" && cmake --preset release) || return
+  # Ends with this script, also when that is killed: two builds must not write to one folder.
+  exec setpriv --pdeathsig TERM ninja -C "$built" programs
 }
 
 build() {
   "$root/deploy/deps.sh" build
+  command -v c++ >/dev/null || {
+    echo "build: no C++ compiler: c++ is not in PATH. Install it: apt-get install --reinstall g++" >&2
+    exit 1
+  }
   local free_mb
   mkdir -p "$root/build/release"
   free_mb=$(df -Pm "$root/build" | awk 'NR == 2 { print $4 }')

@@ -9,6 +9,8 @@ usage: tests/distro.sh SUITE ROOT STEP...
   ROOT   directory of the Debian; made when absent, used again when there
   STEP   quickstart        deploy/quickstart.sh, build included
          packages DIR      deploy/quickstart.sh --from-packages with the .deb files of DIR
+         faults            what can stop the first command: no network, no compiler, no disk, a killed build;
+                           each is named. Before `quickstart`, which must then succeed.
          tests [SUITE...]  tests/run.sh; the last step
 TEXT
 }
@@ -29,6 +31,46 @@ timed() {
 inside() {
   chroot "$root" env -i HOME=/root NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+# refused TEXT COMMAND...: the command fails and says TEXT.
+refused() {
+  local text=$1 out
+  shift
+  if out=$("$@" 2>&1); then echo "FAILED: succeeded, but \"$text\" was expected"; return 1; fi
+  if ! grep -qF "$text" <<<"$out"; then echo "FAILED: \"$text\" is missing in:"; echo "$out"; return 1; fi
+  echo "named: $(grep -F "$text" <<<"$out" | head -n 1)"
+}
+without_network() { unshare -n chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+faults() {
+  refused "Without a network" without_network /src/deploy/quickstart.sh
+  inside /src/deploy/deps.sh build
+  mv "$root/usr/bin/c++" "$root/usr/bin/c++.away"
+  refused "no C++ compiler" inside /src/deploy/quickstart.sh
+  mv "$root/usr/bin/c++.away" "$root/usr/bin/c++"
+  mkdir -p "$root/src/build"
+  mount -t tmpfs -o size=256m none "$root/src/build"
+  refused "MiB are free. Make room" inside /src/deploy/quickstart.sh
+  umount "$root/src/build"
+  killed_build
+}
+# The first build ends in the middle, as when the machine is short of memory.
+killed_build() {
+  local log=$root/root/.local/share/determinant/quickstart/build.log script waited=0
+  rm -f "$log"
+  inside /src/deploy/quickstart.sh >/dev/null 2>&1 &
+  script=$!
+  until [ "$(grep -c ' Building ' "$log" 2>/dev/null)" -ge 20 ]; do
+    kill -0 "$script" || { echo "FAILED: no build to kill"; return 1; }
+    sleep 1
+  done
+  pkill -KILL -f '^bash /src/deploy/quickstart.sh' || true
+  wait "$script" || true
+  while pgrep -f 'ninja -C /src/build/release' >/dev/null; do
+    [ "$waited" -lt 30 ] || { echo "FAILED: the build outlives its script"; return 1; }
+    waited=$((waited + 1))
+    sleep 1
+  done
+  echo "killed: the build, after $(grep -c ' Building ' "$log") files; its compilers ended within $waited s"
 }
 leave() {
   inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true
@@ -54,6 +96,7 @@ git clone -q --depth 1 "file://$here" "$root/src"
 
 while [ $# -gt 0 ]; do
   case "$1" in
+    faults) timed faults ;;
     quickstart) timed inside /src/deploy/quickstart.sh ;;
     packages)
       rm -rf "$root/packages"
