@@ -59,7 +59,7 @@ killed_build() {
   rm -f "$log"
   inside /src/deploy/quickstart.sh >/dev/null 2>&1 &
   script=$!
-  until [ "$(grep -c ' Building ' "$log" 2>/dev/null)" -ge 20 ]; do
+  until [ -e "$log" ] && [ "$(grep -c ' Building ' "$log")" -ge 20 ]; do
     kill -0 "$script" || { echo "FAILED: no build to kill"; return 1; }
     sleep 1
   done
