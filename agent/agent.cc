@@ -213,26 +213,28 @@ void Agent::work(const v1::StorageWork& command) {
   storage::Work work{.root = command.root(),
                      .remove = {command.remove().begin(), command.remove().end()},
                      .list = command.list()};
-  storage_jobs_[command.number()] = std::jthread([work = std::move(work), number = command.number(), events = events_] {
-    const storage::Done done = storage::perform(work);
-    v1::StorageDone answer;
-    answer.set_number(number);
-    answer.mutable_removed()->Assign(done.removed.begin(), done.removed.end());
-    answer.mutable_absent()->Assign(done.absent.begin(), done.absent.end());
-    for (const storage::Found& one : done.found) {
-      v1::StoredCheckpoint* found = answer.add_found();
-      found->set_name(one.name);
-      found->set_cluster_id(one.owner.cluster);
-      found->set_trial_id(one.owner.trial.value);
-      found->set_run(one.owner.run);
-    }
-    answer.set_error(done.error);
-    events->push(std::move(answer));
-  });
+  storage_jobs_[command.number()] =
+      std::jthread([work = std::move(work), number = command.number(), events = events_] {
+        const storage::Done done = storage::perform(work);
+        v1::StorageDone answer;
+        answer.set_number(number);
+        answer.mutable_removed()->Assign(done.removed.begin(), done.removed.end());
+        answer.mutable_absent()->Assign(done.absent.begin(), done.absent.end());
+        for (const storage::Found& one : done.found) {
+          v1::StoredCheckpoint* found = answer.add_found();
+          found->set_name(one.name);
+          found->set_cluster_id(one.owner.cluster);
+          found->set_trial_id(one.owner.trial.value);
+          found->set_run(one.owner.run);
+        }
+        answer.set_error(done.error);
+        events->push(std::move(answer));
+      });
 }
 
 void Agent::take(const v1::StorageDone& done) {
-  if (!done.removed().empty()) log::info("checkpoints removed for the master", {{"count", done.removed_size()}});
+  if (!done.removed().empty())
+    log::info("checkpoints removed for the master", {{"count", done.removed_size()}});
   v1::AgentMessage message;
   *message.mutable_storage_done() = done;
   link_.send(std::move(message));

@@ -49,11 +49,14 @@ const OptionTable& option_table() {
       "Offers this machine's slots to a master and runs what it is given.",
       "DET_AGENT_",
       {
-          {"master", Kind::kString, "127.0.0.1:8080", "The master's address: HOST:PORT, or https://HOST:PORT when it speaks TLS."},
+          {"master", Kind::kString, "127.0.0.1:8080",
+           "The master's address: HOST:PORT, or https://HOST:PORT when it speaks TLS."},
           {"join_token_file", Kind::kString, "",
-           "File with a token of `det join-token create`, exchanged for a certificate when the agent has none yet."},
+           "File with a token of `det join-token create`, exchanged for a certificate when the agent has "
+           "none yet."},
           {"security.tls.master_cert", Kind::kString, "",
-           "File with what vouches for the master (PEM); empty: what the join token named, else what the system trusts."},
+           "File with what vouches for the master (PEM); empty: what the join token named, else what the "
+           "system trusts."},
           {"security.tls.master_cert_name", Kind::kString, "",
            "The name that the master's certificate is for, when it is called by another."},
           {"data_dir", Kind::kString, "/var/lib/determinant/agent",

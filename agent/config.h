@@ -13,9 +13,10 @@ namespace det::agent {
 enum class SlotType { kAuto, kCuda, kCpu, kNone };
 
 struct Settings {
-  std::string master;  ///< HOST:PORT, or https://HOST:PORT for one that speaks TLS
-  std::string join_token_file;               ///< read when the agent has no certificate yet
-  std::string master_cert, master_cert_name;  ///< what vouches for the master and under which name; "": as it joined
+  std::string master;           ///< HOST:PORT, or https://HOST:PORT for one that speaks TLS
+  std::string join_token_file;  ///< read when the agent has no certificate yet
+  std::string master_cert,
+      master_cert_name;  ///< what vouches for the master and under which name; "": as it joined
   std::string data_dir;
   std::string id;
   std::string pool;  ///< "": the master's default pool

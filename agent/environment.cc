@@ -49,8 +49,9 @@ void add_gang(const v1::StartAllocation& order, std::map<std::string, std::strin
   variables["DET_WORLD_SIZE"] = std::to_string(ranks);
 }
 
-/// Where the ranks of upstream's launchers meet, and its DistributedContext: tasks share their machine's network, so each
-/// has ports of its own. A gang has a number for itself; else the first slot is one that nobody else of this agent holds.
+/// Where the ranks of upstream's launchers meet, and its DistributedContext: tasks share their machine's
+/// network, so each has ports of its own. A gang has a number for itself; else the first slot is one that
+/// nobody else of this agent holds.
 void add_ports(const v1::StartAllocation& order, int block, std::map<std::string, std::string>& variables) {
   if (order.gang_size() == 0 && order.slots_size() == 0) return;
   const bool gang = order.gang_size() > 0;
@@ -63,7 +64,8 @@ void add_ports(const v1::StartAllocation& order, int block, std::map<std::string
   variables["INTER_TRAIN_PROCESS_COMM_PORT_2"] = port(12'000, 15'000);
 }
 
-void add_trial(const v1::StartAllocation& order, int port_block, std::map<std::string, std::string>& variables) {
+void add_trial(const v1::StartAllocation& order, int port_block,
+               std::map<std::string, std::string>& variables) {
   variables["DET_EXPERIMENT_ID"] = std::to_string(order.experiment_id());
   variables["DET_TRIAL_ID"] = std::to_string(order.trial_id());
   variables["DET_TRIAL_RUN_ID"] = std::to_string(order.run());
@@ -120,7 +122,8 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_TASK_TYPE"] = order.trial_id() == 0 ? "COMMAND" : "TRIAL";
   variables["DET_ALLOCATION_ID"] = order.allocation_id();
   variables["DET_RESOURCES_ID"] = order.allocation_id() + "." + std::to_string(order.part());
-  variables["DET_RESOURCES_TYPE"] = "docker-container";  // of upstream's kinds the one that asks the master for its rendezvous
+  variables["DET_RESOURCES_TYPE"] =
+      "docker-container";  // of upstream's kinds the one that asks the master for its rendezvous
   variables["DET_USER"] = "trial-" + std::to_string(order.trial_id());  // there is no user's token in a task
   variables["DET_CONTAINER_ID"] = order.allocation_id();
   variables["DET_SESSION_TOKEN"] = order.token();

@@ -16,10 +16,11 @@ struct Surroundings {
   std::string agent_id;
   std::vector<Device> devices;
   int cpus = 1;
-  int port_block = 0;  ///< agent/ports.h
+  int port_block = 0;                      ///< agent/ports.h
   std::string workdir, run_dir, programs;  ///< `programs`: put first in PATH
   std::vector<std::string> base;           ///< the agent's own environment
-  std::string master_cert = "", master_cert_name = "";  ///< what processes believe the master by; "": nothing to say
+  std::string master_cert = "",
+              master_cert_name = "";  ///< what processes believe the master by; "": nothing to say
 };
 
 /// "http://HOST:PORT", as upstream's harness wants its master.

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kJoinTimeout = 10s;      // of the master, for one call
+constexpr Duration kJoinTimeout = 10s;  // of the master, for one call
 constexpr Duration kProbe = 2s;
 constexpr Duration kLongestNap = 1h;   // between two looks at the certificate
 constexpr Duration kShortestNap = 1s;  // also after a failure
@@ -23,7 +23,10 @@ constexpr std::int64_t kMostBytes = 1 << 20;
 
 struct Files {
   explicit Files(const std::string& directory)
-      : directory(directory), key(directory + "/agent.key"), cert(directory + "/agent.pem"), ca(directory + "/ca.pem") {}
+      : directory(directory),
+        key(directory + "/agent.key"),
+        cert(directory + "/agent.pem"),
+        ca(directory + "/ca.pem") {}
   std::string directory, key, cert, ca;
 };
 
@@ -31,9 +34,11 @@ struct Files {
 Result<std::string> pin_of(const std::string& token) {
   const std::size_t dot = token.find('.');
   const std::string pin = dot == std::string::npos ? "" : token.substr(dot + 1);
-  if (token.starts_with("det_j_") && pin.size() == 64 && pin.find_first_not_of("0123456789abcdef") == std::string::npos)
+  if (token.starts_with("det_j_") && pin.size() == 64 &&
+      pin.find_first_not_of("0123456789abcdef") == std::string::npos)
     return pin;
-  return fail(Code::kInvalidArgument, "join_token_file: this is no join token; make one with `det join-token create`");
+  return fail(Code::kInvalidArgument,
+              "join_token_file: this is no join token; make one with `det join-token create`");
 }
 
 struct Address {
@@ -58,12 +63,14 @@ Result<std::string> find_anchor(const Settings& settings, const std::string& pin
     if (facts.fingerprint != pin) continue;
     TRY_ASSIGN(const TlsPeer again, probe_tls(at.host, at.port, name, certificate, kJoinTimeout));
     if (again.problem.empty()) return certificate;
-    return fail(Code::kPermissionDenied, "the certificate of " + settings.master + " is not to be believed (" +
-                                             again.problem + "); call the master by a name that its certificate is for, "
+    return fail(Code::kPermissionDenied, "the certificate of " + settings.master +
+                                             " is not to be believed (" + again.problem +
+                                             "); call the master by a name that its certificate is for, "
                                              "or set security.tls.names there");
   }
-  return fail(Code::kPermissionDenied, settings.master + " is not the master that made this join token, or somebody "
-                                                         "stands in between; nothing was said to it");
+  return fail(Code::kPermissionDenied, settings.master +
+                                           " is not the master that made this join token, or somebody "
+                                           "stands in between; nothing was said to it");
 }
 
 Result<std::string> own_key(const Files& files) {
@@ -77,7 +84,8 @@ Result<std::string> own_key(const Files& files) {
 void set_deadline(grpc::ClientContext& context) {
   context.set_deadline(gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),
-      gpr_time_from_seconds(std::chrono::duration_cast<std::chrono::seconds>(kJoinTimeout).count(), GPR_TIMESPAN)));
+      gpr_time_from_seconds(std::chrono::duration_cast<std::chrono::seconds>(kJoinTimeout).count(),
+                            GPR_TIMESPAN)));
 }
 
 Status join(const Settings& settings, const Files& files) {
@@ -98,14 +106,16 @@ Status join(const Settings& settings, const Files& files) {
   v1::JoinResponse response;
   const grpc::Status status = v1::JoinService::NewStub(channel)->Join(&context, request, &response);
   if (!status.ok())
-    return fail(static_cast<Code>(status.error_code()), "the master does not let this agent join: " + status.error_message());
+    return fail(static_cast<Code>(status.error_code()),
+                "the master does not let this agent join: " + status.error_message());
   TRY(write_file_atomic(files.cert, response.certificate(), 0600));
   log::info("joined the cluster", {{"master", settings.master}, {"agent", settings.id}});
   return {};
 }
 
 /// Renews once; the new certificate is in place afterwards.
-Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& trust, const std::string& agent_id) {
+Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& trust,
+             const std::string& agent_id) {
   TRY_ASSIGN(const std::string key, read_file(trust.own_key, kMostBytes));
   v1::RenewRequest request;
   TRY_ASSIGN(*request.mutable_request(), make_request(key, agent_id));
@@ -128,15 +138,17 @@ Duration until_renewal(const std::string& path, Duration life) {
 }  // namespace
 
 Result<MasterTrust> establish_trust(const Settings& settings, const std::string& directory) {
-  MasterTrust trust{
-      .tls = is_tls(settings.master), .cert_file = settings.master_cert, .cert_name = settings.master_cert_name};
+  MasterTrust trust{.tls = is_tls(settings.master),
+                    .cert_file = settings.master_cert,
+                    .cert_name = settings.master_cert_name};
   if (!trust.tls) {
     const Address at = split_address(settings.master);
     const bool speaks_tls = probe_tls(at.host, at.port, at.host, "", kProbe).has_value();
     if (settings.join_token_file.empty() && !speaks_tls) return trust;
-    return fail(Code::kInvalidArgument,
-                "master: " + std::string(speaks_tls ? "it speaks TLS only" : "joining with a token needs TLS") +
-                    "; write it as https://" + without_scheme(settings.master));
+    return fail(
+        Code::kInvalidArgument,
+        "master: " + std::string(speaks_tls ? "it speaks TLS only" : "joining with a token needs TLS") +
+            "; write it as https://" + without_scheme(settings.master));
   }
   const Files files(directory);
   if (!path_exists(files.cert) && !settings.join_token_file.empty()) TRY(join(settings, files));
@@ -160,7 +172,8 @@ Renewal::~Renewal() {
 
 void Renewal::run() {
   std::string last_trouble;
-  // What is left of it now stands for its life until it has been renewed once: renewing too early does no harm.
+  // What is left of it now stands for its life until it has been renewed once: renewing too early does no
+  // harm.
   Duration life = until_renewal(trust_.own_cert, Duration(0));
   while (!stop_.closed()) {
     Duration nap = until_renewal(trust_.own_cert, life);

@@ -34,7 +34,8 @@ struct LinkClosed {
 };
 using LinkEvent = std::variant<LinkRead, LinkWritten, LinkClosed>;
 
-/// Channel to `master` for everything the agent says. Never through a proxy. Fails when a file of `trust` cannot be read.
+/// Channel to `master` for everything the agent says. Never through a proxy. Fails when a file of `trust`
+/// cannot be read.
 Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust = {});
 
 class Link {

@@ -150,8 +150,8 @@ Result<Recipe> read_recipe(const std::string& path) {
     const std::string prefix = fs::path(path).parent_path().parent_path().parent_path().string();
     for (std::vector<std::string>* words : {&recipe.cxx_flags, &recipe.include_dirs, &recipe.link_flags})
       for (std::string& word : *words) word = replace_all(word, "{prefix}", prefix);
-    // The compiler's own: named as another directory it would come before that of the C++ library, whose headers
-    // include the next of their names.
+    // The compiler's own: named as another directory it would come before that of the C++ library, whose
+    // headers include the next of their names.
     std::erase(recipe.include_dirs, "/usr/include");
     return recipe;
   } catch (const nlohmann::json::exception& error) {

@@ -12,7 +12,8 @@
 namespace det::agent {
 namespace {
 
-/// An abstract name is given back by the kernel with the process that holds it, and belongs to a network namespace.
+/// An abstract name is given back by the kernel with the process that holds it, and belongs to a network
+/// namespace.
 UniqueFd hold(const std::string& name) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -33,7 +34,8 @@ PortBlock::PortBlock(const std::string& instance) {
     number_ = (first + i) % kBlocks;
     held_ = hold("determinant-agent-ports-" + std::to_string(number_));
   }
-  if (!held_) log::warn("more agents run here than there are ports for; their tasks may meet at the same ones");
+  if (!held_)
+    log::warn("more agents run here than there are ports for; their tasks may meet at the same ones");
 }
 
 }  // namespace det::agent

@@ -1,4 +1,5 @@
-// Owns which ports of this machine the tasks of this agent meet at: agents that share a machine have slots of equal numbers.
+// Owns which ports of this machine the tasks of this agent meet at: agents that share a machine have slots of
+// equal numbers.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace det::agent {
 
-/// A number that no other live agent of this machine (of this network namespace, which is whose ports they are) has, the
-/// same again after a restart unless another took it meanwhile.
+/// A number that no other live agent of this machine (of this network namespace, which is whose ports they
+/// are) has, the same again after a restart unless another took it meanwhile.
 class PortBlock {
  public:
   static constexpr int kBlocks = 15;

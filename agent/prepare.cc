@@ -104,7 +104,8 @@ class Preparation {
       }
     }
     if (auto linked = spec.attaches ? Status() : link_model(dir_); !linked)
-      say("WARNING", "a Python harness of Determined will not find its model directory: " + linked.error().message);
+      say("WARNING",
+          "a Python harness of Determined will not find its model directory: " + linked.error().message);
     spec.argv = task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"));
     spec.env = environment();
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());

@@ -17,8 +17,8 @@ namespace {
 
 constexpr Duration kCleanup = std::chrono::minutes(1);
 
-/// What every process of an allocation inherits. The directory, not the allocation's id: two clusters on one machine
-/// whose experiments share a seed have equal ids.
+/// What every process of an allocation inherits. The directory, not the allocation's id: two clusters on one
+/// machine whose experiments share a seed have equal ids.
 std::string mark_of(const TaskDir& dir) { return "DET_RUN_DIR=" + dir.path(); }
 
 /// Our environment less what belongs to the agent, with the mark by which leftovers are found.

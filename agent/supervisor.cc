@@ -71,7 +71,10 @@ struct Output {
 class Supervisor {
  public:
   Supervisor(TaskDir dir, TaskSpec spec, LogWriter log, UniqueFd signals)
-      : dir_(std::move(dir)), spec_(std::move(spec)), log_(std::move(log)), signals_(std::move(signals)),
+      : dir_(std::move(dir)),
+        spec_(std::move(spec)),
+        log_(std::move(log)),
+        signals_(std::move(signals)),
         watch_(dir_.heartbeat(), spec_.hang_timeout, mono_now()) {}
 
   /// Runs the task to its end and records it.
@@ -96,8 +99,9 @@ class Supervisor {
     end.last_lines.assign(lines.begin(), lines.end());
     // Others may share our control group: it must look like one of ours, too.
     const bool killed = end.status.shell_code() == 128 + SIGKILL ||
-                        std::any_of(lines.begin(), lines.end(),
-                                    [](const std::string& line) { return line.find("Killed") != std::string::npos; });
+                        std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+                          return line.find("Killed") != std::string::npos;
+                        });
     if (killed && oom_kills() > oom_before_) end.memory_limit = memory_limit();
     return end;
   }
@@ -123,14 +127,15 @@ class Supervisor {
         {{signals_.get(), POLLIN, 0}, {outputs_[0].fd.get(), POLLIN, 0}, {outputs_[1].fd.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_)) watch_.saw_output(mono_now());
+        if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_))
+          watch_.saw_output(mono_now());
       }
       if (fds[0].revents != 0) take_signals();
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
-    // With the main process the allocation ends: nothing else may go on. New ones may be born while we kill. Orphans
-    // become our children, so when none is left there is nobody to look for.
+    // With the main process the allocation ends: nothing else may go on. New ones may be born while we kill.
+    // Orphans become our children, so when none is left there is nobody to look for.
     if (children_left_ && (exit_ || (kill_at_ && mono_now() >= *kill_at_))) kill_all();
   }
 
@@ -149,12 +154,13 @@ class Supervisor {
 
   void end_hang() {
     hung_ = true;
-    log_.append(LogStream::kAgent, "ERROR: it hangs: no batch, no report and no output for " + human_duration(watch_.timeout()) +
-                                       " (hang_timeout); it is ended");
+    log_.append(LogStream::kAgent, "ERROR: it hangs: no batch, no report and no output for " +
+                                       human_duration(watch_.timeout()) + " (hang_timeout); it is ended");
     std::vector<pid_t> processes = descendants(::getpid());
     if (processes.size() > kDescribed) processes.resize(kDescribed);
     for (const pid_t pid : processes) {
-      if (const std::string text = describe_process(pid); !text.empty()) log_.append(LogStream::kAgent, "ERROR: " + text);
+      if (const std::string text = describe_process(pid); !text.empty())
+        log_.append(LogStream::kAgent, "ERROR: " + text);
     }
     ask_to_end();
   }
@@ -200,7 +206,8 @@ class Supervisor {
   UniqueFd signals_;
   pid_t main_ = 0;
   const std::int64_t oom_before_ = oom_kills();
-  std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}}, Output{{}, LogStream::kStderr, {}, {}}};
+  std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}},
+                                 Output{{}, LogStream::kStderr, {}, {}}};
   std::optional<ExitStatus> exit_;
   std::optional<MonoTime> kill_at_;
   HangWatch watch_;
@@ -214,9 +221,9 @@ void show(const std::string& directory, const char* place) {
   (void)::mount(directory.c_str(), place, nullptr, MS_BIND, nullptr);
 }
 
-/// Shows the allocation's own directory as /run/determined to the task, and to nobody else, and the storage of its
-/// checkpoints as /determined_shared_fs. Where we may not (we are not root), a Python harness of Determined does not find
-/// its cluster; all else goes on.
+/// Shows the allocation's own directory as /run/determined to the task, and to nobody else, and the storage
+/// of its checkpoints as /determined_shared_fs. Where we may not (we are not root), a Python harness of
+/// Determined does not find its cluster; all else goes on.
 void show_upstream(const TaskDir& dir) {
   if (!path_exists(dir.upstream()) || ::unshare(CLONE_NEWNS) != 0) return;
   // What the machine mounts later is seen here as well; what we mount is not seen there.

@@ -67,11 +67,15 @@ Json resources(const v1::StartAllocation& order, const Surroundings& around) {
   return {{"gpu_uuids", uuids}};
 }
 
-/// A place that is not there would be made by the task, on this machine's own disk, and nobody would find what is in it.
+/// A place that is not there would be made by the task, on this machine's own disk, and nobody would find
+/// what is in it.
 Status link_storage(const TaskDir& dir, const v1::StartAllocation& order) {
   const Json config = parsed(order.experiment_config());
-  const Json storage = config.is_object() ? config.value("checkpoint_storage", Json::object()) : Json::object();
-  const Json path = storage.is_object() && storage.value("type", Json()) == "shared_fs" ? storage.value("host_path", Json()) : Json();
+  const Json storage =
+      config.is_object() ? config.value("checkpoint_storage", Json::object()) : Json::object();
+  const Json path = storage.is_object() && storage.value("type", Json()) == "shared_fs"
+                        ? storage.value("host_path", Json())
+                        : Json();
   if (!path.is_string()) return {};
   const auto& target = path.get_ref<const std::string&>();
   TRY(make_directories(target));
@@ -88,7 +92,8 @@ Status link_model(const TaskDir& dir) {
   TRY(make_directories(dir.upstream() + "/train", 0700));
   std::error_code error;
   using Options = std::filesystem::copy_options;
-  std::filesystem::copy(dir.workdir(), place, Options::recursive | Options::create_hard_links | Options::copy_symlinks, error);
+  std::filesystem::copy(dir.workdir(), place,
+                        Options::recursive | Options::create_hard_links | Options::copy_symlinks, error);
   return error ? fail(Code::kInternal, place + ": " + error.message()) : Status();
 }
 

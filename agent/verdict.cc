@@ -11,14 +11,16 @@ namespace det::agent {
 namespace {
 
 // As LibTorch, the C++ library, Python and the C library word it.
-constexpr std::array<std::string_view, 6> kNoMemory{"out of memory",   "std::bad_alloc", "can't allocate memory",
-                                                    "MemoryError",     "OutOfMemoryError", "Cannot allocate memory"};
+constexpr std::array<std::string_view, 6> kNoMemory{"out of memory",         "std::bad_alloc",
+                                                    "can't allocate memory", "MemoryError",
+                                                    "OutOfMemoryError",      "Cannot allocate memory"};
 constexpr std::array<std::string_view, 2> kNoSpace{"No space left on device", "Disk quota exceeded"};
 
 template <std::size_t n>
 bool say(const std::vector<std::string>& lines, const std::array<std::string_view, n>& words) {
   return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return line.find(word) != std::string::npos; });
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return line.find(word) != std::string::npos; });
   });
 }
 
@@ -39,7 +41,8 @@ Exit verdict_of(const TaskExit& exit) {
   Exit verdict{Exit::Kind::kFailed, code, how};
   if (exit.hung_for) {
     verdict.kind = Exit::Kind::kHung;
-    verdict.message = "it hung: no batch, no report and no output for " + human_duration(*exit.hung_for) + " (hang_timeout): " + how;
+    verdict.message = "it hung: no batch, no report and no output for " + human_duration(*exit.hung_for) +
+                      " (hang_timeout): " + how;
   } else if (exit.memory_limit) {
     verdict.kind = Exit::Kind::kOutOfMemory;
     verdict.message = "out of memory (the limit is " + format_bytes(*exit.memory_limit) + "): " + how;

@@ -6,8 +6,9 @@
 
 namespace det::agent {
 
-/// It hung when the supervisor says so, however it left when it was asked to. Out of memory is what the kernel has counted, or what the task's last lines say of a device or an allocator; storage full
-/// what they say. The message is one line, and below it the task's last lines when it failed. Pure.
+/// It hung when the supervisor says so, however it left when it was asked to. Out of memory is what the
+/// kernel has counted, or what the task's last lines say of a device or an allocator; storage full what they
+/// say. The message is one line, and below it the task's last lines when it failed. Pure.
 Exit verdict_of(const TaskExit& exit);
 
 }  // namespace det::agent

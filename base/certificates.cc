@@ -30,7 +30,8 @@ constexpr Duration kClockSkew = std::chrono::hours(1);
 /// What OpenSSL says, and nothing of it left for the next.
 tl::unexpected<Error> failed(const std::string& what) {
   char text[160] = "unknown reason";
-  if (const unsigned long code = ERR_peek_last_error(); code != 0) ERR_error_string_n(code, text, sizeof text);
+  if (const unsigned long code = ERR_peek_last_error(); code != 0)
+    ERR_error_string_n(code, text, sizeof text);
   ERR_clear_error();
   return fail(Code::kInternal, what + ": " + text);
 }
@@ -80,7 +81,8 @@ Result<Request> read_request(const std::string& pem) {
   const int kind = EVP_PKEY_base_id(key);
   const bool strong = kind == EVP_PKEY_EC || kind == EVP_PKEY_ED25519 ||
                       (kind == EVP_PKEY_RSA && EVP_PKEY_bits(key) >= kLeastBits);
-  if (!strong) return fail(Code::kInvalidArgument, "the request's key must be EC, Ed25519 or RSA of 2048 bits");
+  if (!strong)
+    return fail(Code::kInvalidArgument, "the request's key must be EC, Ed25519 or RSA of 2048 bits");
   return request;
 }
 
@@ -94,9 +96,10 @@ bool add_extension(X509* certificate, X509* issuer, int kind, const std::string&
 
 bool set_name(X509_NAME* name, const std::string& text) {
   const std::string cut = text.substr(0, kLongestName);
-  return X509_NAME_add_entry_by_txt(name, "O", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>("Determinant"), -1,
-                                    -1, 0) == 1 &&
-         X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(cut.data()),
+  return X509_NAME_add_entry_by_txt(name, "O", MBSTRING_UTF8,
+                                    reinterpret_cast<const unsigned char*>("Determinant"), -1, -1, 0) == 1 &&
+         X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
+                                    reinterpret_cast<const unsigned char*>(cut.data()),
                                     static_cast<int>(cut.size()), -1, 0) == 1;
 }
 
@@ -124,14 +127,16 @@ Result<Certificate> make(const Wish& wish, EVP_PKEY* key, X509* issuer, EVP_PKEY
   Certificate certificate(X509_new());
   X509* const made = certificate.get();
   const bool built =
-      made && X509_set_version(made, X509_VERSION_3) == 1 && set_serial(made) && set_times(made, wish.lifetime) &&
-      set_name(X509_get_subject_name(made), wish.name) && X509_set_pubkey(made, key) == 1 &&
+      made && X509_set_version(made, X509_VERSION_3) == 1 && set_serial(made) &&
+      set_times(made, wish.lifetime) && set_name(X509_get_subject_name(made), wish.name) &&
+      X509_set_pubkey(made, key) == 1 &&
       X509_set_issuer_name(made, X509_get_subject_name(issuer ? issuer : made)) == 1 &&
       add_extension(made, issuer ? issuer : made, NID_basic_constraints, wish.constraints) &&
       add_extension(made, issuer ? issuer : made, NID_key_usage, wish.usage) &&
       add_extension(made, issuer ? issuer : made, NID_subject_key_identifier, "hash") &&
       add_extension(made, issuer ? issuer : made, NID_authority_key_identifier, "keyid") &&
-      (wish.extended.empty() || add_extension(made, issuer ? issuer : made, NID_ext_key_usage, wish.extended)) &&
+      (wish.extended.empty() ||
+       add_extension(made, issuer ? issuer : made, NID_ext_key_usage, wish.extended)) &&
       (wish.names.empty() || add_extension(made, issuer ? issuer : made, NID_subject_alt_name, wish.names)) &&
       X509_sign(made, issuer_key, EVP_sha256()) > 0;
   if (!built) return failed("the certificate for " + wish.name + " cannot be made");
@@ -168,7 +173,8 @@ Result<Identity> make_authority(const std::string& name, Duration lifetime) {
   return made;
 }
 
-Result<Identity> issue_server(const Identity& authority, const std::vector<std::string>& names, Duration lifetime) {
+Result<Identity> issue_server(const Identity& authority, const std::vector<std::string>& names,
+                              Duration lifetime) {
   if (names.empty()) return fail(Code::kInvalidArgument, "a server's certificate needs a name");
   std::vector<std::string> alternatives;
   for (const std::string& name : names) {
@@ -181,8 +187,9 @@ Result<Identity> issue_server(const Identity& authority, const std::vector<std::
   Identity made;
   TRY_ASSIGN(made.key, make_private_key());
   TRY_ASSIGN(const Key key, read_key(made.key));
-  const Wish wish{names.front(), lifetime, "critical,CA:FALSE", "critical,digitalSignature", "serverAuth",
-                  join(alternatives, ",")};
+  const Wish wish{names.front(),       lifetime,
+                  "critical,CA:FALSE", "critical,digitalSignature",
+                  "serverAuth",        join(alternatives, ",")};
   TRY_ASSIGN(const Certificate certificate, make(wish, key.get(), issuer.get(), issuer_key.get()));
   TRY_ASSIGN(made.certificate, certificate_text(certificate.get()));
   return made;
@@ -200,8 +207,8 @@ Result<std::string> make_request(const std::string& key_pem, const std::string& 
   return text_of(out.get());
 }
 
-Result<std::string> sign_client(const Identity& authority, const std::string& request_pem, const std::string& name,
-                                Duration lifetime) {
+Result<std::string> sign_client(const Identity& authority, const std::string& request_pem,
+                                const std::string& name, Duration lifetime) {
   TRY_ASSIGN(const Request request, read_request(request_pem));
   TRY_ASSIGN(const Certificate issuer, read_pem(authority.certificate));
   TRY_ASSIGN(const Key issuer_key, read_key(authority.key));
@@ -266,7 +273,8 @@ std::string shown_fingerprint(std::string_view fingerprint) {
   std::string shown;
   for (std::size_t i = 0; i + 1 < fingerprint.size(); i += 2) {
     if (i > 0) shown += ':';
-    for (const char c : fingerprint.substr(i, 2)) shown += c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c;
+    for (const char c : fingerprint.substr(i, 2))
+      shown += c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c;
   }
   return shown;
 }

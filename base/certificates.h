@@ -1,5 +1,5 @@
-// Owns X.509: keys (P-256), a certificate authority of one's own, requests, certificates and their fingerprints. All in
-// PEM, so that files and messages hold the same thing. (Target det_tls.)
+// Owns X.509: keys (P-256), a certificate authority of one's own, requests, certificates and their
+// fingerprints. All in PEM, so that files and messages hold the same thing. (Target det_tls.)
 #pragma once
 
 #include <string>
@@ -29,13 +29,15 @@ Result<std::string> make_private_key();
 /// An authority that vouches for itself, with the right to sign others.
 Result<Identity> make_authority(const std::string& name, Duration lifetime);
 /// A server's certificate for host names and numeric addresses. kInvalidArgument without a name.
-Result<Identity> issue_server(const Identity& authority, const std::vector<std::string>& names, Duration lifetime);
+Result<Identity> issue_server(const Identity& authority, const std::vector<std::string>& names,
+                              Duration lifetime);
 /// What the holder of `key` sends to be given a certificate.
 Result<std::string> make_request(const std::string& key, const std::string& name);
-/// A client's certificate for the key of `request`, whose signature must be good (the sender holds the key); the name
-/// is ours to say, not the request's. kInvalidArgument for what is no request, or one with a weak key.
-Result<std::string> sign_client(const Identity& authority, const std::string& request, const std::string& name,
-                                Duration lifetime);
+/// A client's certificate for the key of `request`, whose signature must be good (the sender holds the key);
+/// the name is ours to say, not the request's. kInvalidArgument for what is no request, or one with a weak
+/// key.
+Result<std::string> sign_client(const Identity& authority, const std::string& request,
+                                const std::string& name, Duration lifetime);
 /// SHA-256 (hexadecimal) of the public key of a request.
 Result<std::string> request_key_digest(const std::string& request);
 

@@ -59,7 +59,8 @@ Status write_new_file(const std::string& path, std::string_view content, mode_t 
   if (!fd) return fail_errno(path);
   TRY(write_all(fd.get(), content));
   // fchmod: the mode asked for, whatever the umask.
-  if (::fchmod(fd.get(), mode) != 0 || (lasts == Lasts::kPowerCut && ::fsync(fd.get()) != 0)) return fail_errno(path);
+  if (::fchmod(fd.get(), mode) != 0 || (lasts == Lasts::kPowerCut && ::fsync(fd.get()) != 0))
+    return fail_errno(path);
   if (::close(fd.release()) != 0) return fail_errno(path);
   return {};
 }

@@ -25,8 +25,8 @@ Result<std::string> read_file(const std::string& path, std::int64_t limit = 64 <
 /// After success the file holds `content` whole, also after a power cut; after failure or a crash the old one
 /// is untouched. Temporary file beside it, fsync, rename, fsync of the directory.
 Status write_file_atomic(const std::string& path, std::string_view content, mode_t mode = 0644);
-/// After success whoever opens the file reads `content` whole; before, the old one. For what means nothing after a power
-/// cut, which it need not outlive: saves the fsyncs.
+/// After success whoever opens the file reads `content` whole; before, the old one. For what means nothing
+/// after a power cut, which it need not outlive: saves the fsyncs.
 Status replace_file(const std::string& path, std::string_view content, mode_t mode = 0644);
 /// All bytes or failure; retries short writes and EINTR.
 Status write_all(int fd, std::string_view bytes);

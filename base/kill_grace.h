@@ -1,4 +1,5 @@
-// Owns the time from SIGTERM to SIGKILL of a task where nobody has set another (the master's agent_kill_grace).
+// Owns the time from SIGTERM to SIGKILL of a task where nobody has set another (the master's
+// agent_kill_grace).
 #pragma once
 
 #include "base/clock.h"

@@ -18,7 +18,8 @@ struct Line {
   std::string text;  ///< message and fields as in a line of text, at most 4 KiB
 };
 
-/// From now on the newest `lines` lines are kept; none are before the first call, which is the only one. Before threads.
+/// From now on the newest `lines` lines are kept; none are before the first call, which is the only one.
+/// Before threads.
 void keep_history(std::size_t lines);
 /// The id of the newest line; 0 before the first. Any thread, as history().
 std::uint64_t newest_line();

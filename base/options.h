@@ -85,8 +85,8 @@ class Options {
 std::string help_text(const OptionTable& table);
 /// A YAML file with every key at its default and its doc as comment.
 std::string sample_config(const OptionTable& table);
-/// Every setting as the file would have it, with those in force; what is secret is "****" when it is set. Trees are as
-/// they were written, with whatever secrets are in them.
+/// Every setting as the file would have it, with those in force; what is secret is "****" when it is set.
+/// Trees are as they were written, with whatever secrets are in them.
 Json settings_json(const OptionTable& table, const Options& options);
 /// This process's environment as "NAME=value" lines.
 std::vector<std::string> process_environment();

@@ -27,7 +27,8 @@ std::string peer_name(const Peer& peer) {
   std::string address = peer.address.substr(0, peer.address.find('%')).substr(0, kLongestAddress);
   std::replace(address.begin(), address.end(), ':', '_');
   return std::string(kPrefix) + (peer.tls ? "t" : "p") + (peer.believed ? "b" : "n") + "." +
-         to_base64url(random_bytes(kRandomBytes)) + "." + to_base64url(bytes_of(peer.certificate)) + "." + address;
+         to_base64url(random_bytes(kRandomBytes)) + "." + to_base64url(bytes_of(peer.certificate)) + "." +
+         address;
 }
 
 std::optional<Peer> read_peer_name(std::string_view name) {

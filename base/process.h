@@ -1,5 +1,5 @@
-// Owns what this process may run on, and child processes: started from an argument vector (never a shell), in a process
-// group of their own, with no descriptor inherited by accident, and never left behind.
+// Owns what this process may run on, and child processes: started from an argument vector (never a shell), in
+// a process group of their own, with no descriptor inherited by accident, and never left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -54,7 +54,8 @@ struct ProcessOptions {
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   bool new_session = false;  ///< setsid: outlives the terminal; else a process group of its own
-  bool dies_with_us = false;  ///< SIGKILL to the child (not its children) when the thread that spawned it ends
+  bool dies_with_us =
+      false;  ///< SIGKILL to the child (not its children) when the thread that spawned it ends
 };
 
 /// This process's environment with `changes` ("NAME=value" sets, "NAME" unsets) applied.

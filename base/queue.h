@@ -1,5 +1,5 @@
-// Owns the ways threads of a daemon hand things to each other: a bounded queue, and the newest of a series that anybody
-// may look back at. The only mutexes of the daemons' own code live here.
+// Owns the ways threads of a daemon hand things to each other: a bounded queue, and the newest of a series
+// that anybody may look back at. The only mutexes of the daemons' own code live here.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,8 @@ class Queue {
   /// Waits for room; false when closed.
   bool push(T&& item) { return put(std::move(item), false); }
 
-  /// Ahead of all that wait, with the room of push(): for things that are best used again while they are warm.
+  /// Ahead of all that wait, with the room of push(): for things that are best used again while they are
+  /// warm.
   bool push_front(T&& item) { return put(std::move(item), true); }
 
   /// Waits up to `timeout` for something, then takes at most `most` items in order; empty on time-out or
@@ -105,8 +106,8 @@ class Queue {
   bool closed_ = false;
 };
 
-/// The newest items of many producers, for any number of readers: what is old makes room. The n-th item ever added has
-/// the number n.
+/// The newest items of many producers, for any number of readers: what is old makes room. The n-th item ever
+/// added has the number n.
 template <typename T>
 class Newest {
  public:
@@ -123,7 +124,8 @@ class Newest {
     std::lock_guard lock(mutex_);
     return last_;
   }
-  /// Those behind `number` that are still there, at most `most`, oldest first; and the number of the first of them.
+  /// Those behind `number` that are still there, at most `most`, oldest first; and the number of the first of
+  /// them.
   std::pair<std::uint64_t, std::vector<T>> after(std::uint64_t number, std::size_t most) const {
     std::lock_guard lock(mutex_);
     const std::uint64_t gone = last_ - items_.size();

@@ -1,5 +1,5 @@
-// Owns a value that any thread replaces whole and any thread reads. (std::atomic<std::shared_ptr> of GCC 12 is one too,
-// but the thread sanitizer sees a race in it.)
+// Owns a value that any thread replaces whole and any thread reads. (std::atomic<std::shared_ptr> of GCC 12
+// is one too, but the thread sanitizer sees a race in it.)
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Owns libraries that are looked for while the program runs: those that a machine need not have, or that few runs need.
+// Owns libraries that are looked for while the program runs: those that a machine need not have, or that few
+// runs need.
 #pragma once
 
 #include <string>

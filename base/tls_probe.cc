@@ -81,8 +81,8 @@ Status shake_hands(SSL* tls, int fd, const std::string& where, MonoTime deadline
 
 }  // namespace
 
-Result<TlsPeer> probe_tls(const std::string& host, int port, const std::string& name, const std::string& anchors,
-                          Duration timeout) {
+Result<TlsPeer> probe_tls(const std::string& host, int port, const std::string& name,
+                          const std::string& anchors, Duration timeout) {
   const MonoTime deadline = mono_now() + timeout;
   const Context context(SSL_CTX_new(TLS_client_method()));
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1)

@@ -125,7 +125,8 @@ bool needs_quotes(std::string_view text) {
   if (text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
   if (text.find(": ") != std::string_view::npos || text.find(" #") != std::string_view::npos) return true;
   if (text == "..." || text.starts_with("... ") || has_control_characters(text)) return true;
-  if (text.find("\xEF\xBB\xBF") != std::string_view::npos) return true;  // a byte order mark, which begins no document
+  if (text.find("\xEF\xBB\xBF") != std::string_view::npos)
+    return true;  // a byte order mark, which begins no document
   // YAML 1.1 reads 1_000, 0b1 and 12:30 as numbers and 2020-01-01 as a date.
   return kDigits.find(text.front()) != std::string_view::npos || text.front() == '+' || text.front() == '.';
 }

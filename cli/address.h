@@ -24,8 +24,8 @@ struct Address {
 /// refused.
 Result<Address> parse_address(std::string_view text);
 
-/// What the user named with -m, else the first set of DET_MASTER, DETERMINED_MASTER, DET_MASTER_ADDR, else what the
-/// configuration file says, else localhost:8080.
+/// What the user named with -m, else the first set of DET_MASTER, DETERMINED_MASTER, DET_MASTER_ADDR, else
+/// what the configuration file says, else localhost:8080.
 Result<Address> find_master(const std::string& flag, const std::string& configured = "");
 
 }  // namespace det::cli

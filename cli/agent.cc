@@ -81,7 +81,8 @@ Action declare_agent_disable(CLI::App& app) {
       request.set_drain(flags->drain);
       TRY_ASSIGN(const auto response, client->call(&v1::ClusterService::Stub::DisableAgent, request));
       agents.push_back(response.agent());
-      if (for_people) std::cout << (flags->drain ? "Draining agent " : "Disabled agent ") << printable(id) << '\n';
+      if (for_people)
+        std::cout << (flags->drain ? "Draining agent " : "Disabled agent ") << printable(id) << '\n';
     }
     const Table running = containers_table(agents);
     if (for_people && (!flags->drain || running.rows.empty())) return 0;
@@ -135,7 +136,9 @@ Command agent_command() {
           {{{"list", "ls"}, "List agents.", declare_list_agents},
            {{"disable"}, "Give an agent nothing new, until it is enabled.", declare_agent_disable},
            {{"enable"}, "Put an agent back into service.", declare_agent_enable},
-           {{"revoke"}, "Put an agent out of the cluster until it joins with a new token.", declare_agent_revoke}}};
+           {{"revoke"},
+            "Put an agent out of the cluster until it joins with a new token.",
+            declare_agent_revoke}}};
 }
 
 }  // namespace det::cli

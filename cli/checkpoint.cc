@@ -46,7 +46,8 @@ Action declare_checkpoint_download(CLI::App& app) {
   auto quiet = std::make_shared<bool>(false);
   add_uuid(app, *uuid);
   app.add_option("-o,--output-dir", *directory, "Where the files go; else checkpoints/<uuid>.");
-  app.add_option("--mode", *mode, "direct: from the storage, which this machine must see; master: through the master.")
+  app.add_option("--mode", *mode,
+                 "direct: from the storage, which this machine must see; master: through the master.")
       ->check(CLI::IsMember({"auto", "direct", "master"}))
       ->capture_default_str();
   app.add_flag("-q,--quiet", *quiet, "Print only the directory.");
@@ -64,13 +65,16 @@ struct RemoveFlags {
   std::vector<std::string> uuids, globs;
   bool yes = false;
   void declare(CLI::App& app) {
-    app.add_option("UUIDS", uuids, "The checkpoints' uuids; also several with commas between.")->required()->delimiter(',');
+    app.add_option("UUIDS", uuids, "The checkpoints' uuids; also several with commas between.")
+        ->required()
+        ->delimiter(',');
     app.add_flag("-y,--yes", yes, "Do not ask.");
   }
   /// kCancelled when the user says no.
   Status ask_first(const std::string& what) const {
     if (yes) return {};
-    const std::string count = uuids.size() == 1 ? "checkpoint " + uuids.front() : std::to_string(uuids.size()) + " checkpoints";
+    const std::string count =
+        uuids.size() == 1 ? "checkpoint " + uuids.front() : std::to_string(uuids.size()) + " checkpoints";
     TRY_ASSIGN(const bool sure, confirm(what + count + "? What is removed is gone"));
     return sure ? Status() : fail(Code::kCancelled, "nothing was deleted");
   }
@@ -85,7 +89,8 @@ Action declare_checkpoint_delete(CLI::App& app) {
     v1::DeleteCheckpointsRequest request;
     for (const std::string& uuid : flags->uuids) request.add_checkpoint_uuids(uuid);
     TRY(client->call(&v1::CheckpointService::Stub::DeleteCheckpoints, request));
-    for (const std::string& uuid : flags->uuids) std::cout << "Deleted checkpoint " << printable(uuid) << '\n';
+    for (const std::string& uuid : flags->uuids)
+      std::cout << "Deleted checkpoint " << printable(uuid) << '\n';
     return 0;
   };
 }
@@ -103,7 +108,8 @@ Action declare_remove_files(CLI::App& app) {
     for (const std::string& uuid : flags->uuids) request.add_checkpoint_uuids(uuid);
     for (const std::string& glob : flags->globs) request.add_checkpoint_globs(glob);
     TRY(client->call(&v1::CheckpointService::Stub::CheckpointsRemoveFiles, request));
-    for (const std::string& uuid : flags->uuids) std::cout << "Removed files of checkpoint " << printable(uuid) << '\n';
+    for (const std::string& uuid : flags->uuids)
+      std::cout << "Removed files of checkpoint " << printable(uuid) << '\n';
     return 0;
   };
 }

@@ -50,7 +50,9 @@ std::string unreachable(const Address& address, const std::string& why) {
   if (says("certificate verify failed") || says("Hostname Verification") || says("Peer name")) {
     const std::string file = known_trust(address).cert_file;
     return "the certificate of the master at " + address.url() + " is not the one that is trusted" +
-           (file.empty() ? "" : " (" + file + "); if it was changed on purpose, remove that file and log in again");
+           (file.empty()
+                ? ""
+                : " (" + file + "); if it was changed on purpose, remove that file and log in again");
   }
   return "cannot reach the master at " + address.url() + " (" + last_part(why) +
          "); is it running? Name another with -m or DET_MASTER";

@@ -72,7 +72,7 @@ Result<std::string> config_text(const RunFlags& flags, const std::vector<std::st
 
 /// One try; repeated with the same request id it finds what an earlier one made.
 grpc::Status upload_files(Client& client, const v1::UploadCommandRequest& first, const std::string& bytes,
-                    v1::LaunchCommandResponse& response) {
+                          v1::LaunchCommandResponse& response) {
   grpc::ClientContext context;
   client.prepare(context, Duration(0));
   response.Clear();
@@ -84,7 +84,8 @@ grpc::Status upload_files(Client& client, const v1::UploadCommandRequest& first,
     v1::UploadCommandRequest part;
     part.set_chunk(bytes.substr(at, kCommandChunk));
     open = writer->Write(part);
-    if (bytes.size() >= kCommandWorthABar) bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
+    if (bytes.size() >= kCommandWorthABar)
+      bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
   }
   if (open) writer->WritesDone();
   return writer->Finish();
@@ -100,7 +101,8 @@ Result<v1::GetCommandResponse> get_command(Client& client, const std::string& id
 Result<int> follow_command(Client& client, const std::string& id) {
   v1::TaskLogsRequest request;
   request.set_task_id(id);
-  TRY(follow_task_log(client, request, [](const v1::LogEntry& entry) { std::cout << log_line(entry) << std::flush; }));
+  TRY(follow_task_log(client, request,
+                      [](const v1::LogEntry& entry) { std::cout << log_line(entry) << std::flush; }));
   TRY_ASSIGN(const auto response, get_command(client, id));
   const v1::Command& command = response.command();
   if (command.has_exit_code() && command.exit_code() == 0) return 0;
@@ -111,7 +113,8 @@ Result<int> follow_command(Client& client, const std::string& id) {
 Result<int> run_command(Session& session, const RunFlags& flags, const std::vector<std::string>& words) {
   if (words.empty()) return fail(Code::kInvalidArgument, "say what to run: det command run [FLAGS] COMMAND…");
   if (words.front().starts_with("-"))
-    return fail(Code::kInvalidArgument, "unknown flag " + words.front() + "; flags go before the command line");
+    return fail(Code::kInvalidArgument,
+                "unknown flag " + words.front() + "; flags go before the command line");
   TRY_ASSIGN(std::string text, config_text(flags, words));
   TRY_ASSIGN(const Context context, pack_context(flags.context, flags.includes));
   TRY_ASSIGN(Client * client, session.client());
@@ -128,7 +131,8 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
   v1::LaunchCommandResponse response;
   client->set_patience(kCommandUploadPatience);
   TRY(client->retry([&] { return upload_files(*client, first, context.bytes, response); }));
-  for (const std::string& warning : response.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
+  for (const std::string& warning : response.warnings())
+    std::cerr << "warning: " << printable(warning) << '\n';
   const std::string& id = response.command().id();
   if (flags.detach) {
     std::cout << id << '\n';
@@ -145,12 +149,16 @@ Action declare_run(CLI::App& app) {
   app.prefix_command();
   const auto repeated = [](CLI::Option* option) { option->allow_extra_args(false)->take_all(); };
   app.add_option("--config-file", flags->config, "The command's configuration (YAML).");
-  repeated(app.add_option("-v,--volume", flags->volumes, "HOST_PATH:CONTAINER_PATH to mount; may be repeated."));
+  repeated(
+      app.add_option("-v,--volume", flags->volumes, "HOST_PATH:CONTAINER_PATH to mount; may be repeated."));
   app.add_option("-c,--context", flags->context, "A directory of files that the command runs in.");
-  repeated(app.add_option("-i,--include", flags->includes, "One more file or directory to send; may be repeated."));
+  repeated(app.add_option("-i,--include", flags->includes,
+                          "One more file or directory to send; may be repeated."));
   app.add_option("-w,--workspace-name", flags->workspace, "The workspace it belongs to.");
-  repeated(app.add_option("--config", flags->overrides, "path.to.key=value, as resources.slots=0; may be repeated."));
-  app.add_option("--template", flags->template_name, "A template that fills in what the configuration leaves out.");
+  repeated(app.add_option("--config", flags->overrides,
+                          "path.to.key=value, as resources.slots=0; may be repeated."));
+  app.add_option("--template", flags->template_name,
+                 "A template that fills in what the configuration leaves out.");
   app.add_flag("-d,--detach", flags->detach, "Print its id and leave it alone.");
   return [flags, its = &app](Session& session) { return run_command(session, *flags, its->remaining()); };
 }
@@ -187,7 +195,8 @@ Result<int> list_commands(Session& session, const CommandListFlags& flags) {
   Table table{{"Id", "Owner", "Description", "State", "Exit Status", "Resource Pool", "Workspace ID"}, {}};
   for (const v1::Command& command : commands) {
     table.rows.push_back({command.id(), command.username(), command.description(), state_of(command),
-                          command.exit_status(), command.resource_pool(), std::to_string(command.workspace_id())});
+                          command.exit_status(), command.resource_pool(),
+                          std::to_string(command.workspace_id())});
   }
   TRY(flags.output.print(table, [&] { return list_to_json(commands); }));
   return 0;
@@ -214,13 +223,14 @@ Action declare_command_describe(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response, get_command(*client, *id));
     const v1::Command& command = response.command();
-    const Table table{{"Id", "Owner", "Description", "State", "Started", "Ended", "Slots", "Priority", "Exit Status",
-                       "Resource Pool", "Workspace ID"},
-                      {{command.id(), command.username(), command.description(), state_of(command),
-                        time_text(command.start_time(), command.has_start_time()),
-                        time_text(command.end_time(), command.has_end_time()), std::to_string(command.slots()),
-                        std::to_string(command.priority()), command.exit_status(), command.resource_pool(),
-                        std::to_string(command.workspace_id())}}};
+    const Table table{
+        {"Id", "Owner", "Description", "State", "Started", "Ended", "Slots", "Priority", "Exit Status",
+         "Resource Pool", "Workspace ID"},
+        {{command.id(), command.username(), command.description(), state_of(command),
+          time_text(command.start_time(), command.has_start_time()),
+          time_text(command.end_time(), command.has_end_time()), std::to_string(command.slots()),
+          std::to_string(command.priority()), command.exit_status(), command.resource_pool(),
+          std::to_string(command.workspace_id())}}};
     TRY(output->print(table, [&] { return to_json(command); }));
     return 0;
   };
@@ -276,7 +286,9 @@ Action declare_set_priority(CLI::App& app) {
   auto id = std::make_shared<std::string>();
   auto priority = std::make_shared<int>(0);
   app.add_option("ID", *id, "The command.")->required();
-  app.add_option("PRIORITY", *priority, "1 to 99, the smaller goes first.")->required()->check(CLI::Range(1, 99));
+  app.add_option("PRIORITY", *priority, "1 to 99, the smaller goes first.")
+      ->required()
+      ->check(CLI::Range(1, 99));
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::SetCommandPriorityRequest request;

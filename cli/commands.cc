@@ -8,13 +8,20 @@ namespace det::cli {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = [] {
-    std::vector<Command> all{
-        experiment_command(), trial_command(),    checkpoint_command(), agent_command(),    slot_command(),
-        job_command(),        explain_command(),  master_command(),     template_command(), config_policies_command(),
-        preview_search_command(), user_command(), workspace_command(),  project_command(),  token_command(),
-        rbac_command(),       audit_command(),    dev_command(),        version_command(),  completion_command(),
-        task_command(),       command_command(),  resources_command(), doctor_command(),   deploy_command(),
-        model_command(),      join_token_command()};
+    std::vector<Command> all{experiment_command(),     trial_command(),
+                             checkpoint_command(),     agent_command(),
+                             slot_command(),           job_command(),
+                             explain_command(),        master_command(),
+                             template_command(),       config_policies_command(),
+                             preview_search_command(), user_command(),
+                             workspace_command(),      project_command(),
+                             token_command(),          rbac_command(),
+                             audit_command(),          dev_command(),
+                             version_command(),        completion_command(),
+                             task_command(),           command_command(),
+                             resources_command(),      doctor_command(),
+                             deploy_command(),         model_command(),
+                             join_token_command()};
     for (Command& noun : not_offered_nouns()) all.push_back(std::move(noun));
     return all;
   }();

@@ -119,7 +119,8 @@ Result<Candidates> projects(Client& client, const std::vector<std::string>& befo
 }
 
 Result<Candidates> templates(Client& client, const std::vector<std::string>&) {
-  TRY_ASSIGN(const auto response, client.call(&v1::TemplateService::Stub::GetTemplates, v1::GetTemplatesRequest()));
+  TRY_ASSIGN(const auto response,
+             client.call(&v1::TemplateService::Stub::GetTemplates, v1::GetTemplatesRequest()));
   Candidates found;
   for (const v1::Template& each : response.templates()) found.push_back({each.name(), ""});
   return found;
@@ -141,19 +142,40 @@ Result<Candidates> tokens(Client& client, const std::vector<std::string>&) {
   return found;
 }
 
-/// By "noun ARGUMENT", "noun verb ARGUMENT", the name of the argument alone, or a flag: the first that is there.
+/// By "noun ARGUMENT", "noun verb ARGUMENT", the name of the argument alone, or a flag: the first that is
+/// there.
 const std::map<std::string, Source>& sources() {
   static const std::map<std::string, Source> table{
-      {"experiment ID", experiments}, {"experiment IDS", experiments},     {"experiment A", experiments},
-      {"experiment B", experiments},  {"explain experiment ID", experiments}, {"checkpoint ID", experiments},
-      {"trial ID", trials},           {"explain trial ID", trials},        {"checkpoint UUID", checkpoints},
-      {"checkpoint UUIDS", checkpoints}, {"--uuid", checkpoints},          {"AGENT", agents},
-      {"SLOT", slots},                {"JOB", jobs},                       {"--ahead-of", jobs},
-      {"--behind-of", jobs},          {"user NAME", users},                {"USER", users},
-      {"-u", users},                  {"--user", users},                   {"--username-to-assign", users},
-      {"workspace NAME", workspaces}, {"WORKSPACE", workspaces},           {"--workspace-name", workspaces},
-      {"-w", workspaces},             {"PROJECT", projects},               {"template NAME", templates},
-      {"--template", templates},      {"ROLE", roles},                     {"token ID", tokens},
+      {"experiment ID", experiments},
+      {"experiment IDS", experiments},
+      {"experiment A", experiments},
+      {"experiment B", experiments},
+      {"explain experiment ID", experiments},
+      {"checkpoint ID", experiments},
+      {"trial ID", trials},
+      {"explain trial ID", trials},
+      {"checkpoint UUID", checkpoints},
+      {"checkpoint UUIDS", checkpoints},
+      {"--uuid", checkpoints},
+      {"AGENT", agents},
+      {"SLOT", slots},
+      {"JOB", jobs},
+      {"--ahead-of", jobs},
+      {"--behind-of", jobs},
+      {"user NAME", users},
+      {"USER", users},
+      {"-u", users},
+      {"--user", users},
+      {"--username-to-assign", users},
+      {"workspace NAME", workspaces},
+      {"WORKSPACE", workspaces},
+      {"--workspace-name", workspaces},
+      {"-w", workspaces},
+      {"PROJECT", projects},
+      {"template NAME", templates},
+      {"--template", templates},
+      {"ROLE", roles},
+      {"token ID", tokens},
   };
   return table;
 }
@@ -218,7 +240,8 @@ Place read_words(const std::vector<std::string>& words) {
     const std::string& word = words[i];
     if (!place.pending.empty()) {
       if (place.pending == "-m" || place.pending == "--master") place.session.master_flag = word;
-      if (place.path.empty() && (place.pending == "-u" || place.pending == "--user")) place.session.user_flag = word;
+      if (place.path.empty() && (place.pending == "-u" || place.pending == "--user"))
+        place.session.user_flag = word;
       place.pending.clear();
       continue;
     }
@@ -228,7 +251,8 @@ Place read_words(const std::vector<std::string>& words) {
       if (option != nullptr ? option->get_items_expected_max() > 0 : global) place.pending = word;
       continue;
     }
-    const auto found = std::find_if(table->begin(), table->end(), [&](const Command& each) { return is_name_of(each, word); });
+    const auto found = std::find_if(table->begin(), table->end(),
+                                    [&](const Command& each) { return is_name_of(each, word); });
     if (found == table->end()) {
       place.arguments.push_back(word);
       continue;
@@ -242,8 +266,10 @@ Place read_words(const std::vector<std::string>& words) {
 
 void add_flags(const CLI::App& app, Candidates& found) {
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) found.push_back({"--" + name, option->get_description()});
-    for (const std::string& name : option->get_snames()) found.push_back({"-" + name, option->get_description()});
+    for (const std::string& name : option->get_lnames())
+      found.push_back({"--" + name, option->get_description()});
+    for (const std::string& name : option->get_snames())
+      found.push_back({"-" + name, option->get_description()});
   }
 }
 
@@ -277,7 +303,8 @@ Candidates at_cursor(Place& place, const std::string& begun) {
   if (begun.starts_with("-")) {
     add_flags(app, found);
     if (command == nullptr) {
-      for (const char* flag : {"-m", "--master", "-u", "--user", "-v", "--version"}) found.push_back({flag, ""});
+      for (const char* flag : {"-m", "--master", "-u", "--user", "-v", "--version"})
+        found.push_back({flag, ""});
     }
     return found;
   }

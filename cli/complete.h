@@ -1,4 +1,5 @@
-// Owns what may stand at the cursor of a command line: commands, flags, and the names and ids that the master knows.
+// Owns what may stand at the cursor of a command line: commands, flags, and the names and ids that the master
+// knows.
 #pragma once
 
 #include <string>
@@ -12,8 +13,9 @@ struct Candidate {
   std::string text, about;
 };
 
-/// For the last of `words` (without the program's name), which may be empty or begun. Asks the master at most once or
-/// twice; a failure is no candidates. Nothing also where a file's name belongs: shells complete those.
+/// For the last of `words` (without the program's name), which may be empty or begun. Asks the master at most
+/// once or twice; a failure is no candidates. Nothing also where a file's name belongs: shells complete
+/// those.
 std::vector<Candidate> complete(std::vector<std::string> words);
 
 }  // namespace det::cli

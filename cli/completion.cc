@@ -11,8 +11,8 @@
 namespace det::cli {
 namespace {
 
-// The program that was typed is asked: what it offers is what it takes. Names come from the cluster: no shell may expand
-// them.
+// The program that was typed is asked: what it offers is what it takes. Names come from the cluster: no shell
+// may expand them.
 constexpr const char* kBash = R"(_det() {
   mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
@@ -67,9 +67,11 @@ Action declare_completion(CLI::App& app) {
   app.add_option("SHELL", *shell, "bash, zsh or fish.")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  CLI::Option* asked = app.add_option("WORDS", *words, "After --, words of a command line: print what the last may be.");
+  CLI::Option* asked =
+      app.add_option("WORDS", *words, "After --, words of a command line: print what the last may be.");
   app.footer(
-      "For bash: eval \"$(det completion bash)\" in ~/.bashrc; for zsh: eval \"$(det completion zsh)\" in ~/.zshrc;\n"
+      "For bash: eval \"$(det completion bash)\" in ~/.bashrc; for zsh: eval \"$(det completion zsh)\" in "
+      "~/.zshrc;\n"
       "for fish: det completion fish > ~/.config/fish/completions/det.fish");
   return [=](Session&) -> Result<int> {
     if (asked->count() > 0) {
@@ -84,7 +86,8 @@ Action declare_completion(CLI::App& app) {
 }  // namespace
 
 Command completion_command() {
-  return {{"completion"}, "Print a script that completes commands, flags, names and ids.", declare_completion};
+  return {
+      {"completion"}, "Print a script that completes commands, flags, names and ids.", declare_completion};
 }
 
 }  // namespace det::cli

@@ -15,13 +15,16 @@ Result<ConfigFile> read_config_file(const std::string& path) {
   TRY_ASSIGN(const YamlNode root, parse_yaml(text, path));
   if (root.is_null()) return config;
   std::vector<Problem> problems;
-  const auto wrong = [&](const char* code, const std::string& key, const YamlEntry& at, const std::string& why) {
+  const auto wrong = [&](const char* code, const std::string& key, const YamlEntry& at,
+                         const std::string& why) {
     problems.push_back({code, key, why, path, at.line, at.column});
   };
-  if (!root.is_map()) return fail(Code::kInvalidArgument, path + ": must be a map such as `master: localhost:8080`");
+  if (!root.is_map())
+    return fail(Code::kInvalidArgument, path + ": must be a map such as `master: localhost:8080`");
   for (const YamlEntry& entry : root.entries) {
     if (entry.key != "master" && entry.key != "user") {
-      wrong("E-CFG-UNKNOWN", entry.key, entry, "unknown setting" + did_you_mean(entry.key, {"master", "user"}));
+      wrong("E-CFG-UNKNOWN", entry.key, entry,
+            "unknown setting" + did_you_mean(entry.key, {"master", "user"}));
     } else if (entry.value.kind != YamlNode::Kind::kString) {
       wrong("E-CFG-TYPE", entry.key, entry, "must be a string");
     } else {

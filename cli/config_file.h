@@ -16,8 +16,8 @@ struct ConfigFile {
 /// Nothing when the file is absent. kInvalidArgument with problems that name line and column.
 Result<ConfigFile> read_config_file(const std::string& path);
 
-/// Directory of the command's files: ${XDG_CONFIG_HOME:-~/.config}/det; "" when the environment names no home.
-/// Determined's own client keeps its files in ~/.config/determined, in other formats.
+/// Directory of the command's files: ${XDG_CONFIG_HOME:-~/.config}/det; "" when the environment names no
+/// home. Determined's own client keeps its files in ~/.config/determined, in other formats.
 std::string config_directory();
 
 }  // namespace det::cli

@@ -31,9 +31,10 @@ struct Whose {
 
   /// The call's answer: `global` of the cluster, `local` of the workspace. `more` is filled in by the caller.
   template <typename Global, typename Local, typename Response>
-  Result<Response> ask(Client& client, grpc::Status (PolicyStub::*global)(grpc::ClientContext*, const Global&, Response*),
-                       grpc::Status (PolicyStub::*local)(grpc::ClientContext*, const Local&, Response*),
-                       const std::function<void(Global*, Local*)>& more = [](Global*, Local*) {}) const {
+  Result<Response> ask(
+      Client& client, grpc::Status (PolicyStub::*global)(grpc::ClientContext*, const Global&, Response*),
+      grpc::Status (PolicyStub::*local)(grpc::ClientContext*, const Local&, Response*),
+      const std::function<void(Global*, Local*)>& more = [](Global*, Local*) {}) const {
     if (workspace.empty()) {
       Global request;
       request.set_workload_type(type());
@@ -57,13 +58,14 @@ Action declare_policy_describe(CLI::App& app) {
   app.add_flag("--yaml", *yaml, "Print as YAML, which is what happens anyway.")->excludes(as_json);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response,
-               whose->ask(*client, &PolicyStub::GetGlobalConfigPolicies, &PolicyStub::GetWorkspaceConfigPolicies));
+    TRY_ASSIGN(const auto response, whose->ask(*client, &PolicyStub::GetGlobalConfigPolicies,
+                                               &PolicyStub::GetWorkspaceConfigPolicies));
     if (*json) {
       TRY_ASSIGN(const Json value, to_json(response.config_policies()));
       print_json(value);
     } else {
-      std::cout << (response.text().empty() ? "No config policies are set.\n" : printable_lines(response.text()));
+      std::cout << (response.text().empty() ? "No config policies are set.\n"
+                                            : printable_lines(response.text()));
     }
     return 0;
   };
@@ -77,17 +79,19 @@ Action declare_set(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     auto text = read_file(*file, 64 << 20);
     if (!text) return fail(Code::kInvalidArgument, text.error().message);
-    TRY(expconf::read_policies(*text, *file,
-                               whose->of_tasks() ? expconf::Workload::kTask : expconf::Workload::kExperiment));
+    TRY(expconf::read_policies(
+        *text, *file, whose->of_tasks() ? expconf::Workload::kTask : expconf::Workload::kExperiment));
     TRY_ASSIGN(Client * client, session.client());
     const auto fill = [&](auto* request) {
       request->set_config_policies(*text);
       request->set_file_name(*file);
     };
-    TRY_ASSIGN(const auto response,
-               whose->ask(*client, &PolicyStub::PutGlobalConfigPolicies, &PolicyStub::PutWorkspaceConfigPolicies,
-                          {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
-    for (const std::string& warning : response.warnings()) std::cerr << "warning: " << printable(warning) << '\n';
+    TRY_ASSIGN(
+        const auto response,
+        whose->ask(*client, &PolicyStub::PutGlobalConfigPolicies, &PolicyStub::PutWorkspaceConfigPolicies,
+                   {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
+    for (const std::string& warning : response.warnings())
+      std::cerr << "warning: " << printable(warning) << '\n';
     std::cout << "Set the config policies for new " << (whose->of_tasks() ? "tasks" : "experiments") << "\n";
     return 0;
   };
@@ -98,7 +102,8 @@ Action declare_policy_delete(CLI::App& app) {
   whose->declare(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY(whose->ask(*client, &PolicyStub::DeleteGlobalConfigPolicies, &PolicyStub::DeleteWorkspaceConfigPolicies));
+    TRY(whose->ask(*client, &PolicyStub::DeleteGlobalConfigPolicies,
+                   &PolicyStub::DeleteWorkspaceConfigPolicies));
     std::cout << "Deleted the config policies\n";
     return 0;
   };

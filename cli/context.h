@@ -11,7 +11,7 @@
 namespace det::cli {
 
 struct Context {
-  std::string bytes;  ///< tar.gz
+  std::string bytes;               ///< tar.gz
   std::vector<std::string> files;  ///< their paths
   std::int64_t file_count = 0, content_bytes = 0;
   /// Path → what is there, as a digest that says the mode too; directories as well.

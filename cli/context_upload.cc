@@ -17,13 +17,13 @@ namespace det::cli {
 namespace {
 
 constexpr std::size_t kContextChunk = 1 << 20, kContextWorthABar = 4 << 20;
-constexpr std::size_t kMostChanges = 2 << 20;       ///< bytes that go in one message
+constexpr std::size_t kMostChanges = 2 << 20;  ///< bytes that go in one message
 constexpr std::size_t kMostRemembered = 16, kMostFiles = 5000;
 constexpr int kUploadCacheVersion = 1;
 
 /// One try; repeated with the same request id it finds what an earlier one made.
-grpc::Status upload_chunks(Client& client, const v1::CreateExperimentRequest& create, const std::string& bytes,
-                    v1::CreateExperimentResponse& response) {
+grpc::Status upload_chunks(Client& client, const v1::CreateExperimentRequest& create,
+                           const std::string& bytes, v1::CreateExperimentResponse& response) {
   grpc::ClientContext context;
   client.prepare(context, Duration(0));
   response.Clear();
@@ -37,7 +37,8 @@ grpc::Status upload_chunks(Client& client, const v1::CreateExperimentRequest& cr
     v1::UploadExperimentRequest part;
     part.set_chunk(bytes.substr(at, kContextChunk));
     open = writer->Write(part);
-    if (bytes.size() >= kContextWorthABar) bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
+    if (bytes.size() >= kContextWorthABar)
+      bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
   }
   if (open) writer->WritesDone();
   return writer->Finish();
@@ -55,8 +56,10 @@ Result<std::string> pack_changes(const Context& context, const ContextChanges& c
 }
 
 /// Nothing when the master does not know these files, or knows no such call.
-Result<std::optional<v1::CreateExperimentResponse>> by_digest(Client& client, const v1::CreateExperimentRequest& create,
-                                                              const Context& context, const SentContext& before,
+Result<std::optional<v1::CreateExperimentResponse>> by_digest(Client& client,
+                                                              const v1::CreateExperimentRequest& create,
+                                                              const Context& context,
+                                                              const SentContext& before,
                                                               const std::string& digest) {
   v1::CreateFromContextRequest request;
   *request.mutable_create() = create;
@@ -125,19 +128,24 @@ SentContext SentContexts::find(const std::string& key) const {
 
 void SentContexts::remember(const std::string& key, const SentContext& sent) const {
   if (path_.empty() || sent.fingerprints.size() > kMostFiles) return;
-  Json all = load_manifest(path_), kept = Json::array({{{"key", key}, {"digest", sent.digest}, {"files", sent.fingerprints}}});
+  Json all = load_manifest(path_),
+       kept = Json::array({{{"key", key}, {"digest", sent.digest}, {"files", sent.fingerprints}}});
   for (const Json& each : all["contexts"]) {
-    if (kept.size() < kMostRemembered && each.is_object() && each.value("key", Json()) != key) kept.push_back(each);
+    if (kept.size() < kMostRemembered && each.is_object() && each.value("key", Json()) != key)
+      kept.push_back(each);
   }
   all["contexts"] = std::move(kept);
   if (make_directories(std::filesystem::path(path_).parent_path().string(), 0700))
     static_cast<void>(write_file_atomic(path_, dump_json(all) + "\n", 0600));
 }
 
-Result<v1::CreateExperimentResponse> submit_with_context(Client& client, const v1::CreateExperimentRequest& create,
-                                                         const Context& context, const std::string& directory) {
+Result<v1::CreateExperimentResponse> submit_with_context(Client& client,
+                                                         const v1::CreateExperimentRequest& create,
+                                                         const Context& context,
+                                                         const std::string& directory) {
   std::error_code error;
-  const std::string key = client.address().url() + " " + std::filesystem::absolute(directory, error).lexically_normal().string();
+  const std::string key =
+      client.address().url() + " " + std::filesystem::absolute(directory, error).lexically_normal().string();
   const SentContexts sent(SentContexts::default_path());
   const SentContext before = sent.find(key);
   const std::string digest = context.file_count > 0 ? sha256_hex(context.bytes) : "";

@@ -35,9 +35,11 @@ class SentContexts {
   const std::string path_;
 };
 
-/// Creates the experiment. By digest when the master has the files, else with what has changed since the last time
-/// that `directory` was sent to it, else with all. Repeats safely: the request has its id.
-Result<v1::CreateExperimentResponse> submit_with_context(Client& client, const v1::CreateExperimentRequest& create,
-                                                         const Context& context, const std::string& directory);
+/// Creates the experiment. By digest when the master has the files, else with what has changed since the last
+/// time that `directory` was sent to it, else with all. Repeats safely: the request has its id.
+Result<v1::CreateExperimentResponse> submit_with_context(Client& client,
+                                                         const v1::CreateExperimentRequest& create,
+                                                         const Context& context,
+                                                         const std::string& directory);
 
 }  // namespace det::cli

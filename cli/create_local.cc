@@ -45,15 +45,24 @@ Result<std::string> build(const agent::BuildRequest& request) {
     std::cerr << printable_lines(outcome.output);
     return std::string();
   }
-  std::cout << (outcome.cached ? "built before" : "built in " + human_duration(mono_now() - begin)) << std::endl;
+  std::cout << (outcome.cached ? "built before" : "built in " + human_duration(mono_now() - begin))
+            << std::endl;
   if (!outcome.output.empty()) std::cerr << printable_lines(outcome.output);
   return outcome.library;
 }
 
-Result<int> run_one_batch(const std::string& library, const std::string& trial_class, const std::string& place) {
+Result<int> run_one_batch(const std::string& library, const std::string& trial_class,
+                          const std::string& place) {
   ProcessOptions options;
-  options.argv = {prefix() + "/bin/det-harness", "--config", place + "/config.yaml", "--model-dir", place + "/model",
-                  "--checkpoint-dir", place + "/checkpoints", "--test-mode", library + ":" + trial_class};
+  options.argv = {prefix() + "/bin/det-harness",
+                  "--config",
+                  place + "/config.yaml",
+                  "--model-dir",
+                  place + "/model",
+                  "--checkpoint-dir",
+                  place + "/checkpoints",
+                  "--test-mode",
+                  library + ":" + trial_class};
   // What an agent sets would make the trial look for its cluster.
   options.env = environment_with({"DET_ALLOCATION_ID", "DET_TRIAL_ID"});
   options.cwd = place + "/model";
@@ -61,7 +70,8 @@ Result<int> run_one_batch(const std::string& library, const std::string& trial_c
   options.out = options.err = Stream::inherit();
   auto child = Child::spawn(options);
   if (!child && child.error().code == Code::kNotFound)
-    return fail(Code::kFailedPrecondition, options.argv[0] + " does not exist; install the training library beside det");
+    return fail(Code::kFailedPrecondition,
+                options.argv[0] + " does not exist; install the training library beside det");
   if (!child) return tl::unexpected(child.error());
   for (;;) {
     if (const auto status = child->wait(1h)) return status->shell_code();
@@ -72,10 +82,12 @@ Result<int> run_one_batch(const std::string& library, const std::string& trial_c
 
 Result<int> test_locally(const expconf::ExperimentConfig& config, const std::string& config_text,
                          const Context& context) {
-  const auto trial = config.entrypoint.size() == 1 ? agent::parse_trial_name(config.entrypoint[0]) : std::nullopt;
+  const auto trial =
+      config.entrypoint.size() == 1 ? agent::parse_trial_name(config.entrypoint[0]) : std::nullopt;
   if (!trial) {
-    return fail(Code::kInvalidArgument,
-                "--local --test runs a trial class (entrypoint: model_def:MyTrial); run a command line yourself");
+    return fail(
+        Code::kInvalidArgument,
+        "--local --test runs a trial class (entrypoint: model_def:MyTrial); run a command line yourself");
   }
   TRY_ASSIGN(const TemporaryDirectory place, TemporaryDirectory::create("det-test"));
   TRY(unpack(context.bytes, place.path() + "/model"));
@@ -83,8 +95,9 @@ Result<int> test_locally(const expconf::ExperimentConfig& config, const std::str
   auto recipe = agent::read_recipe(prefix() + "/share/det/model_build.json");
   if (!recipe) {
     return fail(Code::kFailedPrecondition,
-                recipe.error().message + ": the training library is not installed beside det; without --local the "
-                                         "cluster tests it");
+                recipe.error().message +
+                    ": the training library is not installed beside det; without --local the "
+                    "cluster tests it");
   }
   const std::string models = models_directory(place.path() + "/models");
   TRY(make_directories(models));
@@ -95,7 +108,9 @@ Result<int> test_locally(const expconf::ExperimentConfig& config, const std::str
   if (library.empty()) return 1;
   std::cout << "Training, validating and saving one batch..." << std::endl;
   TRY_ASSIGN(const int code, run_one_batch(library, trial->trial_class, place.path()));
-  if (code != 0) return fail(Code::kAborted, "the trial ended with exit code " + std::to_string(code) + "; its last lines say why");
+  if (code != 0)
+    return fail(Code::kAborted,
+                "the trial ended with exit code " + std::to_string(code) + "; its last lines say why");
   std::cout << "The trial works: one batch was trained, validated and saved\n";
   return 0;
 }

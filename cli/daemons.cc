@@ -49,7 +49,8 @@ std::optional<pid_t> Daemons::running(const std::string& name) const {
   return pid;
 }
 
-Status Daemons::start(const std::string& name, const std::string& program, std::vector<std::string> arguments) const {
+Status Daemons::start(const std::string& name, const std::string& program,
+                      std::vector<std::string> arguments) const {
   const std::string path = fs::path(program_path()).parent_path() / program;
   arguments.insert(arguments.begin(), path);
   arguments.insert(arguments.end(), {"--data-dir", directory_ + "/" + name});
@@ -60,7 +61,8 @@ Status Daemons::start(const std::string& name, const std::string& program, std::
                          .err = Stream::file(log(name)),
                          .new_session = true};
   auto child = Child::spawn(options);
-  if (!child) return fail(child.error().code, path + ": " + child.error().message + "; install it beside det");
+  if (!child)
+    return fail(child.error().code, path + ": " + child.error().message + "; install it beside det");
   TRY(write_file_atomic(directory_ + "/" + name + ".pid", std::to_string(child->pid()) + "\n", 0600));
   // For a moment after it was started a process has no command line to know it by.
   wait_until([&] { return running(name) || child->ended(); }, std::chrono::seconds(5));
@@ -82,7 +84,8 @@ Result<bool> Daemons::stop(const std::string& name, Duration grace) const {
 std::string tail_of(const std::string& path, std::size_t lines) {
   const auto text = read_file(path, 1LL << 30);
   if (!text) return "";
-  std::vector<std::string> all = split(std::string_view(*text).substr(0, text->find_last_not_of('\n') + 1), '\n');
+  std::vector<std::string> all =
+      split(std::string_view(*text).substr(0, text->find_last_not_of('\n') + 1), '\n');
   if (all.size() > lines) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(lines));
   return join(all, "\n");
 }

@@ -1,4 +1,5 @@
-// Owns the daemons that `det deploy local` starts on this machine: their files, and finding, starting and ending them.
+// Owns the daemons that `det deploy local` starts on this machine: their files, and finding, starting and
+// ending them.
 #pragma once
 
 #include <sys/types.h>
@@ -12,10 +13,12 @@
 
 namespace det::cli {
 
-/// All that belongs to one local cluster lies in one directory: data, logs, and a file with the pid of each daemon.
+/// All that belongs to one local cluster lies in one directory: data, logs, and a file with the pid of each
+/// daemon.
 class Daemons {
  public:
-  /// Below ${XDG_DATA_HOME:-~/.local/share}/determinant. kFailedPrecondition when the environment names no home.
+  /// Below ${XDG_DATA_HOME:-~/.local/share}/determinant. kFailedPrecondition when the environment names no
+  /// home.
   static Result<Daemons> of(const std::string& cluster);
 
   const std::string& directory() const { return directory_; }

@@ -1,4 +1,5 @@
 #include "cli/deploy.h"
+
 #include <unistd.h>
 
 #include <cstring>
@@ -24,17 +25,23 @@ struct MasterFlags {
   int port = 8080;
 
   void declare_name(CLI::App& app) {
-    app.add_option("--cluster-name", cluster, "Which of the clusters of this machine.")->capture_default_str();
+    app.add_option("--cluster-name", cluster, "Which of the clusters of this machine.")
+        ->capture_default_str();
   }
   void declare(CLI::App& app) {
     declare_name(app);
     CLI::Option* file = app.add_option("--master-config-path", config, "A configuration of det-master.");
-    app.add_option("--storage-host-path", storage, "Where checkpoints go; else below the cluster's own directory.")
+    app.add_option("--storage-host-path", storage,
+                   "Where checkpoints go; else below the cluster's own directory.")
         ->excludes(file);
     app.add_option("--initial-user-password", password,
-                   "Of the user admin, at the first start; else one is made up. Others on this machine may see it here.");
-    app.add_option("--master-port", port, "Port of the master and the web UI.")->check(CLI::Range(1, 65535))->capture_default_str();
-    app.add_flag_callback("--no-autorestart", [] {}, "Accepted: nothing is started again by itself anyway.");
+                   "Of the user admin, at the first start; else one is made up. Others on this machine may "
+                   "see it here.");
+    app.add_option("--master-port", port, "Port of the master and the web UI.")
+        ->check(CLI::Range(1, 65535))
+        ->capture_default_str();
+    app.add_flag_callback(
+        "--no-autorestart", [] {}, "Accepted: nothing is started again by itself anyway.");
   }
 };
 
@@ -62,12 +69,14 @@ Result<std::string> master_up(const MasterFlags& flags) {
     std::cout << "The master runs already at " << ready_url(daemons) << '\n';
     return ready_url(daemons);
   }
-  std::vector<std::string> arguments{"--listen", "127.0.0.1:" + std::to_string(flags.port), "--cluster-name", flags.cluster};
+  std::vector<std::string> arguments{"--listen", "127.0.0.1:" + std::to_string(flags.port), "--cluster-name",
+                                     flags.cluster};
   std::string config = flags.config;
   if (!flags.storage.empty()) {
     config = daemons.directory() + "/master.yaml";
     TRY(make_directories(flags.storage));
-    TRY(write_file_atomic(config, "checkpoint_storage: {type: shared_fs, host_path: " + dump_json(Json(flags.storage)) + "}\n"));
+    TRY(write_file_atomic(config, "checkpoint_storage: {type: shared_fs, host_path: " +
+                                      dump_json(Json(flags.storage)) + "}\n"));
   }
   if (!config.empty()) arguments.insert(arguments.end(), {"--config", config});
   if (!flags.password.empty()) {
@@ -110,7 +119,8 @@ Status agent_up(const MasterFlags& cluster, const AgentFlags& flags) {
   std::vector<std::string> arguments{"--master", flags.host, "--id", flags.name};
   if (!flags.pool.empty()) arguments.insert(arguments.end(), {"--pool", flags.pool});
   if (!flags.config.empty()) arguments.insert(arguments.end(), {"--config", flags.config});
-  if (flags.gpu || flags.no_gpu) arguments.insert(arguments.end(), {"--slot-type", flags.gpu ? "cuda" : "cpu"});
+  if (flags.gpu || flags.no_gpu)
+    arguments.insert(arguments.end(), {"--slot-type", flags.gpu ? "cuda" : "cpu"});
   TRY(daemons.start(flags.name, "det-agent", std::move(arguments)));
   std::cout << "Started agent " << flags.name << std::endl;
   return {};
@@ -126,7 +136,8 @@ Status wait_for_agents(Session& session, const Daemons& daemons, const std::vect
         for (const std::string& name : names) {
           missing = name;
           bool here = false;
-          for (const v1::Agent& each : response ? response->agents() : google::protobuf::RepeatedPtrField<v1::Agent>())
+          for (const v1::Agent& each :
+               response ? response->agents() : google::protobuf::RepeatedPtrField<v1::Agent>())
             here = here || (each.id() == name && each.connected());
           if (!here) return !daemons.running(name);
         }
@@ -135,8 +146,8 @@ Status wait_for_agents(Session& session, const Daemons& daemons, const std::vect
       },
       kStart);
   if (all && missing.empty()) return {};
-  return fail(Code::kAborted, "agent " + missing + " does not connect; the end of " + daemons.log(missing) + ":\n" +
-                                  tail_of(daemons.log(missing), 5));
+  return fail(Code::kAborted, "agent " + missing + " does not connect; the end of " + daemons.log(missing) +
+                                  ":\n" + tail_of(daemons.log(missing), 5));
 }
 
 Action declare_cluster_up(CLI::App& app) {
@@ -147,7 +158,9 @@ Action declare_cluster_up(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   flags->declare(app);
   flags->agent.declare_kind(app);
-  app.add_option("--agents", flags->agents, "How many agents.")->check(CLI::Range(0, 64))->capture_default_str();
+  app.add_option("--agents", flags->agents, "How many agents.")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(const std::string url, master_up(*flags));
     TRY_ASSIGN(const Daemons daemons, Daemons::of(flags->cluster));
@@ -164,8 +177,8 @@ Action declare_cluster_up(CLI::App& app) {
     TRY(wait_for_agents(session, daemons, names));
     std::cout << "web UI:   " << url << " (user admin, password in " << password_file(daemons) << ")\n"
               << "command:  export DET_MASTER=" << url << "; det experiment list\n"
-              << "stop:     det deploy local cluster-down" << (flags->cluster == "determined" ? "" : " --cluster-name " + flags->cluster)
-              << '\n';
+              << "stop:     det deploy local cluster-down"
+              << (flags->cluster == "determined" ? "" : " --cluster-name " + flags->cluster) << '\n';
     return 0;
   };
 }
@@ -211,7 +224,8 @@ std::function<Action(CLI::App&)> declare_down(Which which) {
       CLI::Option* all = app.add_flag("--all", flags->all, "Every agent of the cluster.");
       app.add_option("--agent-name", flags->agent, "The agent's id.")->capture_default_str()->excludes(all);
     } else {
-      app.add_flag("--delete-db", flags->delete_db, "Remove all that was stored, checkpoints of the default storage too.");
+      app.add_flag("--delete-db", flags->delete_db,
+                   "Remove all that was stored, checkpoints of the default storage too.");
     }
     return [=](Session&) -> Result<int> {
       TRY_ASSIGN(const Daemons daemons, Daemons::of(flags->cluster));
@@ -241,7 +255,8 @@ Action declare_deploy_logs(CLI::App& app) {
   return [=](Session&) -> Result<int> {
     TRY_ASSIGN(const Daemons daemons, Daemons::of(flags->cluster));
     const std::string log = daemons.log(kMaster);
-    if (!path_exists(log)) return fail(Code::kNotFound, "no log at " + log + "; `det deploy local cluster-up` starts a master");
+    if (!path_exists(log))
+      return fail(Code::kNotFound, "no log at " + log + "; `det deploy local cluster-up` starts a master");
     std::cout.flush();
     ::execlp("tail", "tail", "-n", "+1", *once ? "-q" : "-F", log.c_str(), nullptr);
     return fail(Code::kFailedPrecondition, std::string("tail does not start: ") + std::strerror(errno));

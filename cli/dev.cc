@@ -28,7 +28,8 @@ Status write_all(int file, const std::string& text) {
 std::string shown(const std::vector<std::string>& command) {
   std::vector<std::string> words;
   for (const std::string& word : command) {
-    const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}~`#!") == std::string::npos;
+    const bool plain =
+        !word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}~`#!") == std::string::npos;
     std::string quoted = "'";
     for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
     words.push_back(plain ? word : quoted + "'");
@@ -39,7 +40,8 @@ std::string shown(const std::vector<std::string>& command) {
 /// Becomes curl. The token travels in a file that only the two see, never in the command line.
 Action declare_curl(CLI::App& app) {
   auto show = std::make_shared<bool>(false);
-  app.add_flag("-x,--show-command", *show, "Print the command on stderr first; it reads the token from a file.");
+  app.add_flag("-x,--show-command", *show,
+               "Print the command on stderr first; it reads the token from a file.");
   app.footer("What follows is curl's; a path such as /api/v1/me is at the master.");
   // Words of curl's own stay in their order.
   app.fallthrough(false);
@@ -47,7 +49,8 @@ Action declare_curl(CLI::App& app) {
   CLI::App* const declared = &app;
   return [=](Session& session) -> Result<int> {
     const std::vector<std::string> words = declared->remaining();
-    if (words.empty()) return fail(Code::kInvalidArgument, "name a path such as /api/v1/me; see `det dev curl --help`");
+    if (words.empty())
+      return fail(Code::kInvalidArgument, "name a path such as /api/v1/me; see `det dev curl --help`");
     TRY_ASSIGN(Client * client, session.client());
     const int file = ::memfd_create("det-curl", 0);
     if (file < 0) return fail(Code::kInternal, std::string("memfd_create: ") + std::strerror(errno));

@@ -1,4 +1,5 @@
-// Owns `det doctor`: looks at everything between the user and a running trial, and says how to mend what is wrong.
+// Owns `det doctor`: looks at everything between the user and a running trial, and says how to mend what is
+// wrong.
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ class Report {
   }
   const std::vector<Finding>& findings() const { return findings_; }
   bool failed() const {
-    return std::any_of(findings_.begin(), findings_.end(), [](const Finding& each) { return each.level == Level::kFail; });
+    return std::any_of(findings_.begin(), findings_.end(),
+                       [](const Finding& each) { return each.level == Level::kFail; });
   }
 
  private:
@@ -80,7 +82,8 @@ bool look_at_master(Client& client, Report& report, std::string& version) {
   const auto response = client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest());
   const double took = static_cast<double>((mono_now() - begin).count()) / 1000;
   if (!response) {
-    report.fail("master", response.error().message, "start det-master, or name another with -m or DET_MASTER");
+    report.fail("master", response.error().message,
+                "start det-master, or name another with -m or DET_MASTER");
     return false;
   }
   version = response->version();
@@ -137,9 +140,11 @@ void look_at_storage(const v1::StorageDiagnosis& storage, Report& report) {
   } else if (storage.path().starts_with("s3://")) {
     report.ok("storage", found + ", written and read");  // a bucket does not say how much room it has
   } else if (storage.path().empty()) {
-    report.warn("storage", found, "only a trial can tell whether it works: its kind is not looked at from here");
+    report.warn("storage", found,
+                "only a trial can tell whether it works: its kind is not looked at from here");
   } else if (storage.free_bytes() < kLittleSpace) {
-    report.warn("storage", found + ", " + format_bytes(storage.free_bytes()) + " free", "delete experiments or checkpoints");
+    report.warn("storage", found + ", " + format_bytes(storage.free_bytes()) + " free",
+                "delete experiments or checkpoints");
   } else {
     report.ok("storage", found + ", " + format_bytes(storage.free_bytes()) + " free");
   }
@@ -157,8 +162,8 @@ void look_at_inside(Client& client, Report& report) {
     return;
   }
   const v1::DatabaseDiagnosis& database = answer->database();
-  const std::string found = "PostgreSQL " + database.version() + ", " + format_bytes(database.bytes()) + ", " +
-                            milliseconds_text(database.milliseconds());
+  const std::string found = "PostgreSQL " + database.version() + ", " + format_bytes(database.bytes()) +
+                            ", " + milliseconds_text(database.milliseconds());
   if (database.milliseconds() > kSlowDatabaseMs) {
     report.warn("database", found, "its machine or disk is busy");
   } else {
@@ -182,7 +187,8 @@ void look_at_slots(const v1::GetAgentsResponse& response, Report& report) {
     }
   }
   const std::size_t gpus = kinds[v1::Device::TYPE_CUDA] + kinds[v1::Device::TYPE_ROCM];
-  const std::string found = count_text(gpus, "GPU") + ", " + count_text(kinds[v1::Device::TYPE_CPU], "CPU slot") + ", " +
+  const std::string found = count_text(gpus, "GPU") + ", " +
+                            count_text(kinds[v1::Device::TYPE_CPU], "CPU slot") + ", " +
                             std::to_string(usable) + " in service";
   if (usable == 0) {
     report.fail("slots", found, "start det-agent, or enable what is disabled: `det slot enable`");
@@ -223,10 +229,12 @@ void look_at_agents(Client& client, const std::string& version, Report& report) 
 void print_findings(const Report& report) {
   const bool color = wants_color(1);
   for (const Finding& each : report.findings()) {
-    const char* paint = each.level == Level::kOk ? "\033[32m" : each.level == Level::kWarn ? "\033[33m" : "\033[31m";
+    const char* paint = each.level == Level::kOk     ? "\033[32m"
+                        : each.level == Level::kWarn ? "\033[33m"
+                                                     : "\033[31m";
     const std::string level = level_text(each.level);
-    std::cout << (color ? paint : "") << level << (color ? "\033[0m" : "") << std::string(6 - level.size(), ' ')
-              << printable(each.what) << ": " << printable(each.found)
+    std::cout << (color ? paint : "") << level << (color ? "\033[0m" : "")
+              << std::string(6 - level.size(), ' ') << printable(each.what) << ": " << printable(each.found)
               << (each.mend.empty() ? "" : "; " + printable(each.mend)) << '\n';
   }
 }
@@ -247,7 +255,10 @@ Action declare_doctor(CLI::App& app) {
     if (output->structured()) {
       Json list = Json::array();
       for (const Finding& each : report.findings())
-        list.push_back({{"level", level_text(each.level)}, {"what", each.what}, {"found", each.found}, {"mend", each.mend}});
+        list.push_back({{"level", level_text(each.level)},
+                        {"what", each.what},
+                        {"found", each.found},
+                        {"mend", each.mend}});
       output->print_value(list);
     } else {
       print_findings(report);
@@ -259,7 +270,8 @@ Action declare_doctor(CLI::App& app) {
 }  // namespace
 
 Command doctor_command() {
-  return {{"doctor"}, "Look for what is wrong: master, login, database, storage, clock, agents.", declare_doctor};
+  return {
+      {"doctor"}, "Look for what is wrong: master, login, database, storage, clock, agents.", declare_doctor};
 }
 
 }  // namespace det::cli

@@ -42,8 +42,9 @@ Json storage_of(const v1::Checkpoint& checkpoint) {
 Status fetch_from_bucket(const Json& storage, const std::string& uuid, const std::string& directory) {
   TRY_ASSIGN(storage::Location location, storage::read_location(storage));
   if (location.access_key.empty()) {
-    return fail(Code::kFailedPrecondition, "checkpoint " + uuid + " lies in " + location.name() +
-                                               "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --mode master");
+    return fail(Code::kFailedPrecondition,
+                "checkpoint " + uuid + " lies in " + location.name() +
+                    "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --mode master");
   }
   std::error_code error;
   if (std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error))
@@ -79,7 +80,8 @@ Status download_checkpoint(Client& client, const std::string& uuid, const std::s
   return unpack(bytes, directory, limits());
 }
 
-Status copy_checkpoint(Client& client, const std::string& uuid, const std::string& directory, bool or_download) {
+Status copy_checkpoint(Client& client, const std::string& uuid, const std::string& directory,
+                       bool or_download) {
   namespace fs = std::filesystem;
   TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(client, uuid));
   if (const Json storage = storage_of(checkpoint); storage::is_bucket(storage)) {
@@ -89,14 +91,15 @@ Status copy_checkpoint(Client& client, const std::string& uuid, const std::strin
   }
   const fs::path from = checkpoint.storage_path();
   std::error_code error;
-  const bool here = from.is_absolute() && std::all_of(checkpoint.resources().begin(), checkpoint.resources().end(),
-                                                      [&](const auto& file) {
+  const bool here = from.is_absolute() && std::all_of(checkpoint.resources().begin(),
+                                                      checkpoint.resources().end(), [&](const auto& file) {
                                                         return fs::exists(from / file.first, error) && !error;
                                                       });
   if (!here && or_download) return download_checkpoint(client, uuid, directory);
   if (!here) {
     return fail(Code::kFailedPrecondition, "the files of checkpoint " + uuid + " are not at " +
-                                               checkpoint.storage_path() + " on this machine; use --mode master");
+                                               checkpoint.storage_path() +
+                                               " on this machine; use --mode master");
   }
   if (fs::exists(directory, error) && !fs::is_empty(directory, error))
     return fail(Code::kFailedPrecondition, directory + " is not empty; name another with -o");
@@ -104,7 +107,8 @@ Status copy_checkpoint(Client& client, const std::string& uuid, const std::strin
     const fs::path target = fs::path(directory) / path;
     // Names of files come from the trial: none may lead out of the directory.
     if (fs::path(path).is_absolute() || path.find("..") != std::string::npos)
-      return fail(Code::kDataLoss, "checkpoint " + uuid + " names the file \"" + path + "\"; use --mode master");
+      return fail(Code::kDataLoss,
+                  "checkpoint " + uuid + " names the file \"" + path + "\"; use --mode master");
     fs::create_directories(path.ends_with('/') ? target : target.parent_path(), error);
     if (!error && !path.ends_with('/')) fs::copy_file(from / path, target, error);
     if (error) return fail(Code::kUnavailable, target.string() + ": " + error.message());

@@ -26,8 +26,9 @@ using ErrorCode = boost::system::error_code;
 using PlainStream = tcp::socket;
 using TlsStream = asio::ssl::stream<tcp::socket>;
 
-constexpr Duration kAnswerTimeout = std::chrono::seconds(10);  // each of: connecting, the handshake, the answer's head
-constexpr std::size_t kMostEvent = 1 << 20;             // of text without an end of an event
+constexpr Duration kAnswerTimeout =
+    std::chrono::seconds(10);                // each of: connecting, the handshake, the answer's head
+constexpr std::size_t kMostEvent = 1 << 20;  // of text without an end of an event
 constexpr std::size_t kMostHead = 64 << 10;
 
 /// One event of lines such as "event: trial".
@@ -38,7 +39,8 @@ ChangeEvent read_event(std::string_view text, std::string& last_id) {
     if (line.starts_with("event:")) event.kind = trim(line.substr(6));
     if (!line.starts_with("data:")) continue;
     const auto data = parse_json(line.substr(5));
-    if (data && data->is_object() && data->contains("experimentId") && (*data)["experimentId"].is_number_integer())
+    if (data && data->is_object() && data->contains("experimentId") &&
+        (*data)["experimentId"].is_number_integer())
       event.experiment = (*data)["experimentId"].get<int>();
   }
   return event;
@@ -144,7 +146,8 @@ class EventStream::Http final : public Connection {
     io_.run_for(timeout);
     if (reading_) return std::string();
     const std::size_t size = piece_.size() - parser_.get().body().size;
-    if (error_ || parser_.is_done()) return fail(Code::kUnavailable, "the master has ended the stream of events");
+    if (error_ || parser_.is_done())
+      return fail(Code::kUnavailable, "the master has ended the stream of events");
     return std::string(piece_.data(), size);
   }
 
@@ -202,7 +205,8 @@ Result<EventStream> EventStream::open(const Client& client, const std::string& a
 
   const auto begin = [&](auto http, const MasterTrust& trust) -> Result<EventStream> {
     TRY(http->connect(address));
-    TRY(http->shake_hands(trust.cert_name.empty() ? address.host : trust.cert_name, trust.cert_file != "noverify"));
+    TRY(http->shake_hands(trust.cert_name.empty() ? address.host : trust.cert_name,
+                          trust.cert_file != "noverify"));
     TRY(http->ask(request));
     return EventStream(std::move(http));
   };

@@ -60,7 +60,8 @@ Action declare_extend(CLI::App& app) {
 Action declare_retry(CLI::App& app) {
   auto id = std::make_shared<int>();
   add_id(app, *id, "The experiment's id.");
-  app.add_flag_callback("--failed", [] {}, "Trials that ended in error; there is no other kind to retry.");
+  app.add_flag_callback(
+      "--failed", [] {}, "Trials that ended in error; there is no other kind to retry.");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::ExperimentActionRequest request;
@@ -205,12 +206,15 @@ Command experiment_command() {
        steering({"pause"}, "Checkpoint, stop and free the slots.", &Stub::PauseExperiment, "Paused"),
        steering({"cancel"}, "Checkpoint and end.", &Stub::CancelExperiment, "Canceled"),
        steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed"),
-       {{"diff"}, "Show how two experiments differ: code, configuration, environment, metrics.", declare_diff},
+       {{"diff"},
+        "Show how two experiments differ: code, configuration, environment, metrics.",
+        declare_diff},
        {{"watch"}, "Show an experiment live, with its metrics drawn.", declare_watch},
        {{"move"}, "File an experiment under another project.", declare_move},
        {{"extend"}, "Give a search more trials or time, also after its end.", declare_extend},
        {{"retry"}, "Run failed trials again from their checkpoints.", declare_retry},
-       steering({"archive"}, "Put an experiment that has ended out of sight.", &Stub::ArchiveExperiment, "Archived"),
+       steering({"archive"}, "Put an experiment that has ended out of sight.", &Stub::ArchiveExperiment,
+                "Archived"),
        steering({"unarchive"}, "Bring it back.", &Stub::UnarchiveExperiment, "Unarchived")}};
   std::vector<Command> more = life_verbs();
   for (Command& verb : more) command.verbs.push_back(std::move(verb));

@@ -25,7 +25,8 @@ Table rungs_table(const v1::GetExperimentBracketsResponse& search) {
     const v1::Bracket& bracket = search.brackets(number);
     for (int rung = 0; rung < bracket.rungs_size(); ++rung) {
       table.rows.push_back({std::to_string(number + 1), created_text(bracket), std::to_string(rung + 1),
-                            std::to_string(bracket.rungs(rung).length()), std::to_string(bracket.rungs(rung).trials())});
+                            std::to_string(bracket.rungs(rung).length()),
+                            std::to_string(bracket.rungs(rung).trials())});
     }
   }
   return table;

@@ -1,4 +1,5 @@
-// Owns `det experiment create`: check, pack, send, follow, test. Nothing is sent while the configuration has a problem.
+// Owns `det experiment create`: check, pack, send, follow, test. Nothing is sent while the configuration has
+// a problem.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -77,7 +78,8 @@ Result<Checked> read_config(Session& session, const ExperimentCreateFlags& flags
   }
   TRY_ASSIGN(expconf::Parsed parsed, expconf::parse(*text, flags.config, defaults, overrides));
   if (flags.test && !flags.local) {
-    for (const expconf::Override& each : test_overrides(parsed.config.searcher.metric)) overrides.push_back(each);
+    for (const expconf::Override& each : test_overrides(parsed.config.searcher.metric))
+      overrides.push_back(each);
     TRY_ASSIGN(parsed, expconf::parse(*text, flags.config, defaults, overrides));
   }
   TRY_ASSIGN(std::string sent, expconf::apply_overrides(*text, flags.config, overrides));
@@ -93,13 +95,14 @@ Result<int> finish_test(Client& client, int id) {
     LogFlags last;
     last.tail = 20;
     if (!trials.empty()) TRY(print_logs(client, trials.front().id(), last));
-    return fail(Code::kAborted, "the test ended with state " + state_text(end.state()) + "; see `det experiment logs " +
-                                    std::to_string(id) + "`");
+    return fail(Code::kAborted, "the test ended with state " + state_text(end.state()) +
+                                    "; see `det experiment logs " + std::to_string(id) + "`");
   }
   v1::ExperimentActionRequest request;
   request.set_id(id);
   TRY(client.call(&v1::ExperimentService::Stub::ArchiveExperiment, request));
-  std::cout << "Archived experiment " << id << "\nThe trial works: one batch was trained, validated and saved\n";
+  std::cout << "Archived experiment " << id
+            << "\nThe trial works: one batch was trained, validated and saved\n";
   return 0;
 }
 
@@ -158,7 +161,8 @@ Action declare_create(CLI::App& app) {
   CLI::Option* follow =
       app.add_flag("-f,--follow-first-trial", flags->follow, "Print the first trial's log to its end.");
   CLI::Option* paused = app.add_flag("--paused", flags->paused, "Create it paused.")->excludes(follow);
-  app.add_flag("-t,--test,--test-mode", flags->test, "Train, validate and save one batch, to see whether it works.")
+  app.add_flag("-t,--test,--test-mode", flags->test,
+               "Train, validate and save one batch, to see whether it works.")
       ->excludes(follow)
       ->excludes(paused);
   return [=](Session& session) { return create(session, *flags); };

@@ -76,7 +76,8 @@ Result<Table> trial_table(const std::vector<Described>& all) {
   return table;
 }
 
-Status print_tables(const ExperimentDescribeFlags& flags, const std::vector<std::pair<std::string, Table>>& tables) {
+Status print_tables(const ExperimentDescribeFlags& flags,
+                    const std::vector<std::pair<std::string, Table>>& tables) {
   if (!flags.directory.empty()) TRY(make_directories(flags.directory));
   bool first = true;
   for (const auto& [name, table] : tables) {
@@ -90,7 +91,8 @@ Status print_tables(const ExperimentDescribeFlags& flags, const std::vector<std:
   return {};
 }
 
-/// Below the tables: why trials failed, in a line each. What went wrong is said in the first line, and by a program in its last.
+/// Below the tables: why trials failed, in a line each. What went wrong is said in the first line, and by a
+/// program in its last.
 void print_failures(const std::vector<Described>& all) {
   std::string text;
   for (const Described& each : all) {

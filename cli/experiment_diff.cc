@@ -1,4 +1,5 @@
-// Owns `det experiment diff`: what differs between two experiments, in the order in which one looks for a reason.
+// Owns `det experiment diff`: what differs between two experiments, in the order in which one looks for a
+// reason.
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -25,9 +26,9 @@ struct ExperimentDiffFlags {
 
 struct Side {
   v1::Experiment experiment;
-  std::map<std::string, std::string> files;             ///< path → content
+  std::map<std::string, std::string> files;                ///< path → content
   std::map<std::string, std::string> config, environment;  ///< path.to.key → value
-  std::map<std::string, std::string> metrics;           ///< "validation.loss" → last value, of the best trial
+  std::map<std::string, std::string> metrics;  ///< "validation.loss" → last value, of the best trial
 };
 
 /// "a.b.c" → value; lists are values. With sorted keys: the wire keeps no order.
@@ -89,7 +90,8 @@ Result<Side> read_side(Client& client, int id) {
   TRY_ASSIGN(const Json config, to_json(side.experiment.config()));
   std::map<std::string, std::string> all;
   flatten(nlohmann::json(config), "", all);
-  for (auto& [path, value] : all) (is_environment(path) ? side.environment : side.config)[path] = std::move(value);
+  for (auto& [path, value] : all)
+    (is_environment(path) ? side.environment : side.config)[path] = std::move(value);
   TRY_ASSIGN(side.metrics, metrics_of(client, side.experiment));
   return side;
 }
@@ -116,9 +118,10 @@ std::string colored(const std::string& diff) {
   if (!wants_color(1)) return diff;
   std::string text;
   for (const std::string& line : split(std::string_view(diff).substr(0, diff.size() - 1), '\n')) {
-    const char* color = line.starts_with("@") ? "\033[36m" : line.starts_with("-") ? "\033[31m"
-                        : line.starts_with("+")                                    ? "\033[32m"
-                                                                                   : "";
+    const char* color = line.starts_with("@")   ? "\033[36m"
+                        : line.starts_with("-") ? "\033[31m"
+                        : line.starts_with("+") ? "\033[32m"
+                                                : "";
     text += color + line + (*color == '\0' ? "\n" : "\033[0m\n");
   }
   return text;
@@ -126,7 +129,8 @@ std::string colored(const std::string& diff) {
 
 /// How one file differs, as `diff -u` says it.
 std::string file_diff(const std::string& path, const std::string* a, const std::string* b) {
-  const std::string head = "--- " + (a ? "a/" + path : "/dev/null") + "\n+++ " + (b ? "b/" + path : "/dev/null") + "\n";
+  const std::string head =
+      "--- " + (a ? "a/" + path : "/dev/null") + "\n+++ " + (b ? "b/" + path : "/dev/null") + "\n";
   const std::string nothing;
   const std::string &left = a ? *a : nothing, &right = b ? *b : nothing;
   if (std::max(left.size(), right.size()) > kMostShown || find_bad_utf8(left) || find_bad_utf8(right) ||
@@ -152,7 +156,10 @@ std::vector<FileChange> changed_files(const Side& a, const Side& b) {
     const std::string* before = left == a.files.end() ? nullptr : &left->second;
     const std::string* after = right == b.files.end() ? nullptr : &right->second;
     if (before != nullptr && after != nullptr && *before == *after) continue;
-    changes.push_back({path, before == nullptr ? "added" : after == nullptr ? "removed" : "changed",
+    changes.push_back({path,
+                       before == nullptr  ? "added"
+                       : after == nullptr ? "removed"
+                                          : "changed",
                        file_diff(printable(path), before, after)});
   }
   return changes;
@@ -178,7 +185,8 @@ Result<int> diff(Session& session, const ExperimentDiffFlags& flags) {
   const Table metrics = changed_values(a.metrics, b.metrics, "Metric", flags);
   if (flags.output.structured()) {
     Json code = Json::array();
-    for (const FileChange& each : files) code.push_back({{"path", each.path}, {"change", each.how}, {"diff", each.text}});
+    for (const FileChange& each : files)
+      code.push_back({{"path", each.path}, {"change", each.how}, {"diff", each.text}});
     flags.output.print_value({{"a", flags.a},
                               {"b", flags.b},
                               {"code", code},
@@ -188,7 +196,8 @@ Result<int> diff(Session& session, const ExperimentDiffFlags& flags) {
     return 0;
   }
   std::cout << "Code" << (files.empty() ? ": the same\n" : ":\n");
-  for (const FileChange& each : files) std::cout << (flags.names_only ? each.how + " " + printable(each.path) + "\n" : colored(each.text));
+  for (const FileChange& each : files)
+    std::cout << (flags.names_only ? each.how + " " + printable(each.path) + "\n" : colored(each.text));
   std::cout << '\n';
   print_values("Configuration", config);
   print_values("Environment", environment);

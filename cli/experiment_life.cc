@@ -38,22 +38,24 @@ Action declare_experiment_delete(CLI::App& app) {
 }
 
 Command label_verb(std::string name, std::string summary, bool add) {
-  return {{std::move(name)}, std::move(summary), [add](CLI::App& app) -> Action {
-            auto id = std::make_shared<int>();
-            auto label = std::make_shared<std::string>();
-            add_id(app, *id, "The experiment's id.");
-            app.add_option("LABEL", *label, "The label.")->required();
-            return [=](Session& session) -> Result<int> {
-              TRY_ASSIGN(Client * client, session.client());
-              v1::ExperimentLabelRequest request;
-              request.set_experiment_id(*id);
-              request.set_label(*label);
-              TRY(client->call(add ? &ExperimentStub::PutExperimentLabel : &ExperimentStub::DeleteExperimentLabel, request));
-              std::cout << (add ? "Added label " : "Removed label ") << *label << (add ? " to" : " from")
-                        << " experiment " << *id << '\n';
-              return 0;
-            };
-          }};
+  return {
+      {std::move(name)}, std::move(summary), [add](CLI::App& app) -> Action {
+        auto id = std::make_shared<int>();
+        auto label = std::make_shared<std::string>();
+        add_id(app, *id, "The experiment's id.");
+        app.add_option("LABEL", *label, "The label.")->required();
+        return [=](Session& session) -> Result<int> {
+          TRY_ASSIGN(Client * client, session.client());
+          v1::ExperimentLabelRequest request;
+          request.set_experiment_id(*id);
+          request.set_label(*label);
+          TRY(client->call(add ? &ExperimentStub::PutExperimentLabel : &ExperimentStub::DeleteExperimentLabel,
+                           request));
+          std::cout << (add ? "Added label " : "Removed label ") << *label << (add ? " to" : " from")
+                    << " experiment " << *id << '\n';
+          return 0;
+        };
+      }};
 }
 
 Action declare_fork(CLI::App& app) {
@@ -77,7 +79,8 @@ Action declare_fork(CLI::App& app) {
     request.set_activate(!*paused);
     request.set_request_id(uuid4());
     TRY_ASSIGN(const auto made, client->call(&ExperimentStub::CreateExperiment, request));
-    for (const std::string& warning : made.config_warnings()) std::cerr << "warning: " << printable(warning) << '\n';
+    for (const std::string& warning : made.config_warnings())
+      std::cerr << "warning: " << printable(warning) << '\n';
     std::cout << "Created experiment " << made.experiment().id() << '\n';
     return 0;
   };
@@ -90,7 +93,8 @@ Action declare_continue(CLI::App& app) {
   auto follow = std::make_shared<bool>(false);
   add_id(app, *id, "The experiment's id; it must have ended.");
   app.add_option("--config-file", *file, "YAML put over its configuration.");
-  app.add_option("--config", *overrides, "path.to.key=value, put over that; repeatable.")->allow_extra_args(false);
+  app.add_option("--config", *overrides, "path.to.key=value, put over that; repeatable.")
+      ->allow_extra_args(false);
   app.add_flag("-f,--follow-first-trial", *follow, "Print the first trial's log to its end.");
   return [=](Session& session) -> Result<int> {
     v1::ContinueExperimentRequest request;
@@ -102,7 +106,8 @@ Action declare_continue(CLI::App& app) {
     std::vector<expconf::Override> changes;
     for (const std::string& each : *overrides) changes.push_back({each});
     if (!changes.empty()) {
-      TRY_ASSIGN(text, expconf::apply_overrides(text.empty() ? "{}" : text, file->empty() ? "command line" : *file, changes));
+      TRY_ASSIGN(text, expconf::apply_overrides(text.empty() ? "{}" : text,
+                                                file->empty() ? "command line" : *file, changes));
     }
     request.set_override_config(text);
     TRY_ASSIGN(Client * client, session.client());
@@ -115,15 +120,16 @@ Action declare_continue(CLI::App& app) {
 }  // namespace
 
 std::vector<Command> life_verbs() {
-  return {{{"delete"}, "Remove an experiment that has ended, with its checkpoints.", declare_experiment_delete},
-          {{"label"},
-           "Add and remove labels.",
-           {},
-           {label_verb("add", "Add a label.", true), label_verb("remove", "Remove a label.", false)}},
-          set_verb(),
-          not_offered({"delete-tb-files"}, "no TensorBoard files are kept; the web UI draws metrics"),
-          {{"fork"}, "Make a new experiment of another's configuration and files.", declare_fork},
-          {{"continue"}, "Go on with an experiment that has ended.", declare_continue}};
+  return {
+      {{"delete"}, "Remove an experiment that has ended, with its checkpoints.", declare_experiment_delete},
+      {{"label"},
+       "Add and remove labels.",
+       {},
+       {label_verb("add", "Add a label.", true), label_verb("remove", "Remove a label.", false)}},
+      set_verb(),
+      not_offered({"delete-tb-files"}, "no TensorBoard files are kept; the web UI draws metrics"),
+      {{"fork"}, "Make a new experiment of another's configuration and files.", declare_fork},
+      {{"continue"}, "Go on with an experiment that has ended.", declare_continue}};
 }
 
 }  // namespace det::cli

@@ -78,7 +78,8 @@ Result<int> list_checkpoints(Session& session, const CheckpointFlags& flags) {
   }
   const std::string metric =
       experiment.searcher_metric().empty() ? "" : " (" + experiment.searcher_metric() + ")";
-  Table table{{"Trial ID", "# of Batches", "State", "Validation Metric" + metric, "UUID", "Resources"}, {}, {4}};
+  Table table{
+      {"Trial ID", "# of Batches", "State", "Validation Metric" + metric, "UUID", "Resources"}, {}, {4}};
   for (const v1::Checkpoint& each : checkpoints) {
     std::int64_t size = 0;
     for (const auto& [path, bytes] : each.resources()) size += bytes;

@@ -24,15 +24,17 @@ struct ExperimentSimulateFlags {
 
 std::size_t column(double time, double makespan) {
   if (!(makespan > 0)) return 0;
-  return std::min(kPlotWidth - 1, static_cast<std::size_t>(time / makespan * static_cast<double>(kPlotWidth)));
+  return std::min(kPlotWidth - 1,
+                  static_cast<std::size_t>(time / makespan * static_cast<double>(kPlotWidth)));
 }
 
 /// A line a trial, the ones that trained longest: '#' where it ran.
 std::string trials_plot(const Simulation& simulation, int shown) {
   std::vector<std::size_t> order(simulation.trained.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return simulation.trained[a] > simulation.trained[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return simulation.trained[a] > simulation.trained[b];
+  });
   order.resize(std::min(order.size(), static_cast<std::size_t>(shown)));
   std::sort(order.begin(), order.end());
   std::map<std::size_t, std::string> lines;
@@ -40,7 +42,8 @@ std::string trials_plot(const Simulation& simulation, int shown) {
   for (const searcher::Span& span : simulation.spans) {
     const auto line = lines.find(span.trial);
     if (line == lines.end()) continue;
-    for (std::size_t at = column(span.start, simulation.makespan); at <= column(span.end, simulation.makespan); ++at)
+    for (std::size_t at = column(span.start, simulation.makespan);
+         at <= column(span.end, simulation.makespan); ++at)
       line->second[at] = '#';
   }
   std::string text;
@@ -56,7 +59,9 @@ std::string trials_plot(const Simulation& simulation, int shown) {
 std::string best_plot(const Simulation& simulation) {
   std::vector<double> best(kPlotWidth, std::nan(""));
   for (const auto& [time, metric] : simulation.best_so_far) {
-    if (std::isfinite(metric)) std::fill(best.begin() + static_cast<std::ptrdiff_t>(column(time, simulation.makespan)), best.end(), metric);
+    if (std::isfinite(metric))
+      std::fill(best.begin() + static_cast<std::ptrdiff_t>(column(time, simulation.makespan)), best.end(),
+                metric);
   }
   double low = 1e300, high = -1e300;
   for (double metric : best) {
@@ -81,14 +86,14 @@ std::string best_plot(const Simulation& simulation) {
 }
 
 Result<searcher::Surface> read_surface(const std::string& name, const expconf::ExperimentConfig& config) {
-  const std::int64_t max_time = config.searcher.max_time ? *config.searcher.max_time
-                                : config.searcher.max_length ? config.searcher.max_length->count : 1;
+  const std::int64_t max_time = config.searcher.max_time     ? *config.searcher.max_time
+                                : config.searcher.max_length ? config.searcher.max_length->count
+                                                             : 1;
   auto built_in = searcher::make_surface(name, config.hyperparameters, max_time);
   if (built_in) {
     if (config.searcher.smaller_is_better) return built_in;
-    return [surface = std::move(*built_in)](searcher::TrialNumber trial, const searcher::Sample& sample, double time) {
-      return 1 - surface(trial, sample, time);
-    };
+    return [surface = std::move(*built_in)](searcher::TrialNumber trial, const searcher::Sample& sample,
+                                            double time) { return 1 - surface(trial, sample, time); };
   }
   const auto text = read_file(name, 64 << 20);
   if (!text && text.error().code == Code::kNotFound) return tl::unexpected(built_in.error());
@@ -112,14 +117,16 @@ Result<int> simulate(const ExperimentSimulateFlags& flags, bool has_seed) {
             << flags.workers << " workers in " << number_text(simulation.makespan) << " units of time ("
             << number_text(std::round(busy * 1000) / 10) << " % busy)\n";
   if (!simulation.best_so_far.empty())
-    std::cout << "best " << printable(config->searcher.metric) << ' ' << number_text(simulation.best_so_far.back().second)
-              << " by trial " << simulation.best_trial << " at " << number_text(simulation.best_so_far.back().first) << '\n';
+    std::cout << "best " << printable(config->searcher.metric) << ' '
+              << number_text(simulation.best_so_far.back().second) << " by trial " << simulation.best_trial
+              << " at " << number_text(simulation.best_so_far.back().first) << '\n';
   if (flags.trials_shown > 0) {
     std::cout << "\nthe trials that trained longest, when they ran, how long they trained\n"
               << trials_plot(simulation, flags.trials_shown);
   }
   std::cout << "\nbest " << printable(config->searcher.metric) << " over time, 0 to "
-            << number_text(simulation.makespan) << '\n' << best_plot(simulation);
+            << number_text(simulation.makespan) << '\n'
+            << best_plot(simulation);
   return 0;
 }
 
@@ -131,8 +138,10 @@ Action declare_simulate(CLI::App& app) {
   app.add_option("--config", flags->overrides, "path.to.key=value over the configuration; may be repeated.")
       ->allow_extra_args(false);
   app.add_option("--workers", flags->workers, "Trials that run at a time.")->check(kPositive);
-  app.add_option("--surface", flags->surface, "bowl, valley, waves, or a file of recorded curves (JSON or CSV).");
-  CLI::Option* seed = app.add_option("--seed", flags->seed, "Instead of the configuration's experiment_seed.");
+  app.add_option("--surface", flags->surface,
+                 "bowl, valley, waves, or a file of recorded curves (JSON or CSV).");
+  CLI::Option* seed =
+      app.add_option("--seed", flags->seed, "Instead of the configuration's experiment_seed.");
   app.add_option("--trials-shown,--trials_shown", flags->trials_shown, "Lines of the plot; 0 for none.")
       ->check(CLI::NonNegativeNumber);
   return [=](Session&) { return simulate(*flags, seed->count() > 0); };

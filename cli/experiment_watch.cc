@@ -19,8 +19,9 @@ namespace det::cli {
 namespace {
 
 constexpr Duration kMostOften = std::chrono::milliseconds(250);  ///< between two drawings
-constexpr Duration kWithoutEvents = std::chrono::seconds(2);     ///< between two looks where events cannot be had
-constexpr Duration kAtLeast = std::chrono::seconds(30);          ///< a look even when nothing is heard
+constexpr Duration kWithoutEvents =
+    std::chrono::seconds(2);                             ///< between two looks where events cannot be had
+constexpr Duration kAtLeast = std::chrono::seconds(30);  ///< a look even when nothing is heard
 constexpr Duration kWatchPatience = std::chrono::minutes(10);
 constexpr int kPoints = 60;
 
@@ -55,7 +56,8 @@ Result<Seen> look(Client& client, const ExperimentWatchFlags& flags) {
 }
 
 /// The series of `trial` that is drawn: of validations the named metric, else any; of training the first.
-const v1::MetricSeries* choose_series(const Seen& seen, int trial, const char* group, const std::string& metric) {
+const v1::MetricSeries* choose_series(const Seen& seen, int trial, const char* group,
+                                      const std::string& metric) {
   const v1::MetricSeries* chosen = nullptr;
   for (const v1::MetricSeries& each : seen.series) {
     if (each.trial_id() != trial || each.group() != group || each.values().empty()) continue;
@@ -72,12 +74,13 @@ std::string series_text(const v1::MetricSeries* series, std::size_t width) {
 }
 
 std::string headline(const v1::Experiment& experiment) {
-  std::string text = "Experiment " + std::to_string(experiment.id()) + " " + printable(experiment.name()) + ": " +
-                     state_text(experiment.state()) + ", " + std::to_string(experiment.num_trials()) +
+  std::string text = "Experiment " + std::to_string(experiment.id()) + " " + printable(experiment.name()) +
+                     ": " + state_text(experiment.state()) + ", " + std::to_string(experiment.num_trials()) +
                      (experiment.num_trials() == 1 ? " trial" : " trials");
   if (experiment.has_best_trial_searcher_metric()) {
-    text += ", best " + experiment.searcher_metric() + " " + number_text(experiment.best_trial_searcher_metric().value()) +
-            " (trial " + std::to_string(experiment.best_trial_id().value()) + ")";
+    text += ", best " + experiment.searcher_metric() + " " +
+            number_text(experiment.best_trial_searcher_metric().value()) + " (trial " +
+            std::to_string(experiment.best_trial_id().value()) + ")";
   }
   return text;
 }
@@ -85,7 +88,8 @@ std::string headline(const v1::Experiment& experiment) {
 /// The whole picture, each line at most `width` columns.
 std::string picture(const Seen& seen, const ExperimentWatchFlags& flags, int width) {
   std::string text = headline(seen.experiment) + "\n";
-  if (seen.experiment.has_progress()) text += bar_text("progress", seen.experiment.progress().value(), width) + "\n";
+  if (seen.experiment.has_progress())
+    text += bar_text("progress", seen.experiment.progress().value(), width) + "\n";
   Table table{{"Trial ID", "State", "# of Batches", "Restarts", "Validation", "Training"}, {}};
   const std::size_t room = static_cast<std::size_t>(std::clamp((width - 80) / 2, 8, 40));
   for (const v1::Trial& trial : seen.trials) {
@@ -97,7 +101,9 @@ std::string picture(const Seen& seen, const ExperimentWatchFlags& flags, int wid
   }
   if (!table.rows.empty()) text += "\n" + to_text(table);
   const int hidden = seen.experiment.num_trials() - static_cast<int>(seen.trials.size());
-  if (hidden > 0) text += "and " + std::to_string(hidden) + " more: det experiment list-trials " + std::to_string(flags.id) + "\n";
+  if (hidden > 0)
+    text += "and " + std::to_string(hidden) + " more: det experiment list-trials " +
+            std::to_string(flags.id) + "\n";
   return text;
 }
 
@@ -113,7 +119,8 @@ class Screen {
       return;
     }
     std::string text = headline(seen.experiment);
-    if (seen.experiment.has_progress()) text += ", " + number_text(seen.experiment.progress().value() * 100) + "%";
+    if (seen.experiment.has_progress())
+      text += ", " + number_text(seen.experiment.progress().value() * 100) + "%";
     if (text != last_) std::cout << text << std::endl;
     last_ = std::move(text);
   }
@@ -191,8 +198,11 @@ Result<int> watch(Session& session, const ExperimentWatchFlags& flags) {
 Action declare_watch(CLI::App& app) {
   auto flags = std::make_shared<ExperimentWatchFlags>();
   add_id(app, flags->id, "The experiment's id.");
-  app.add_option("--trials", flags->trials, "How many trials, the best first.")->check(kPositive)->capture_default_str();
-  app.add_option("--metric", flags->metric, "The metric to draw; else the searcher's, and the first of training.");
+  app.add_option("--trials", flags->trials, "How many trials, the best first.")
+      ->check(kPositive)
+      ->capture_default_str();
+  app.add_option("--metric", flags->metric,
+                 "The metric to draw; else the searcher's, and the first of training.");
   return [=](Session& session) { return watch(session, *flags); };
 }
 

@@ -40,10 +40,12 @@ Result<int> list_jobs(Session& session, const JobListFlags& flags) {
   std::vector<v1::Job> jobs;
   TRY(each_page(
       flags.paging, request, [&](const auto& page) { return client->call(&JobStub::GetJobs, page); },
-      [&](const auto& response) { jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end()); }));
+      [&](const auto& response) {
+        jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end());
+      }));
   TRY_ASSIGN(const auto names, user_names(*client));
-  Table table{{"Resource Pool", "#", "ID", "Type", "Job Name", "Experiment", "Priority", "Weight", "Submitted",
-               "Slots (acquired/needed)", "Max Slots", "State", "User"},
+  Table table{{"Resource Pool", "#", "ID", "Type", "Job Name", "Experiment", "Priority", "Weight",
+               "Submitted", "Slots (acquired/needed)", "Max Slots", "State", "User"},
               {},
               {2}};
   std::map<std::string, int> places;
@@ -53,8 +55,8 @@ Result<int> list_jobs(Session& session, const JobListFlags& flags) {
                           job.type().starts_with("TYPE_") ? job.type().substr(5) : job.type(), job.name(),
                           job.entity_id(), std::to_string(job.priority()), number_text(job.weight()),
                           time_text(job.submission_time(), job.has_submission_time()), slots_text(job),
-                          job.max_slots() > 0 ? std::to_string(job.max_slots()) : "", queue_state_text(job.summary()),
-                          user == names.end() ? "" : user->second});
+                          job.max_slots() > 0 ? std::to_string(job.max_slots()) : "",
+                          queue_state_text(job.summary()), user == names.end() ? "" : user->second});
   }
   TRY(flags.output.print(table, [&] { return list_to_json(jobs); }));
   return 0;
@@ -63,7 +65,8 @@ Result<int> list_jobs(Session& session, const JobListFlags& flags) {
 Action declare_job_list(CLI::App& app) {
   auto flags = std::make_shared<JobListFlags>();
   flags->output.declare_list(app);
-  app.add_flag_callback("--table", [] {}, "Print as a table, which is what happens anyway.");
+  app.add_flag_callback(
+      "--table", [] {}, "Print as a table, which is what happens anyway.");
   app.add_option("-p,--resource-pool", flags->pool, "Only of this pool.");
   app.add_flag("--reverse", flags->reverse, "The end of the queue first.");
   flags->paging.declare(app);
@@ -83,7 +86,8 @@ Result<std::string> job_id(Client& client, const std::string& text) {
   for (const v1::Job& job : response.jobs()) {
     if (job.entity_id() == text) return job.job_id();
   }
-  return fail(Code::kNotFound, "experiment " + text + " stands in no queue: it is paused, has ended or does not exist");
+  return fail(Code::kNotFound,
+              "experiment " + text + " stands in no queue: it is paused, has ended or does not exist");
 }
 
 Result<v1::UpdateJobQueueRequest> to_request(Client& client, const UpdateFlags& flags) {
@@ -107,8 +111,9 @@ Result<v1::UpdateJobQueueRequest> to_request(Client& client, const UpdateFlags& 
     add()->set_behind_of(anchor);
   }
   if (request.updates_size() == 0) {
-    return fail(Code::kInvalidArgument,
-                "say what to change: --priority, --weight, --max-slots, --resource-pool, --ahead-of or --behind-of");
+    return fail(
+        Code::kInvalidArgument,
+        "say what to change: --priority, --weight, --max-slots, --resource-pool, --ahead-of or --behind-of");
   }
   return request;
 }
@@ -138,7 +143,8 @@ Result<UpdateFlags> parse_update(const std::string& text) {
     return fail(Code::kInvalidArgument, "\"" + text + "\": " + why + "; write it like 3.priority=10");
   };
   const std::size_t equals = text.find('='), dot = text.rfind('.', equals);
-  if (equals == std::string::npos || dot == std::string::npos || dot == 0) return bad("is no change of a job");
+  if (equals == std::string::npos || dot == std::string::npos || dot == 0)
+    return bad("is no change of a job");
   const std::string what = text.substr(dot + 1, equals - dot - 1), value = text.substr(equals + 1);
   UpdateFlags flags;
   flags.job = text.substr(0, dot);
@@ -146,8 +152,8 @@ Result<UpdateFlags> parse_update(const std::string& text) {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), target);
     return error == std::errc() && end == value.data() + value.size();
   };
-  static const std::vector<std::string> kKinds{"priority",  "weight",   "max-slots", "resource-pool",
-                                               "ahead-of", "behind-of"};
+  static const std::vector<std::string> kKinds{"priority",      "weight",   "max-slots",
+                                               "resource-pool", "ahead-of", "behind-of"};
   if (what == "resource-pool") return flags.pool = value, flags;
   if (what == "ahead-of") return flags.ahead_of = value, flags;
   if (what == "behind-of") return flags.behind_of = value, flags;

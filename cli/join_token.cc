@@ -17,14 +17,16 @@ Action declare_join_token_create(CLI::App& app) {
       "--pool", [=](const std::string& text) { request->set_pool(text); },
       "Agents that join with it belong to this resource pool.");
   app.add_option_function<std::string>(
-      "--agent", [=](const std::string& text) { request->set_agent_id(text); }, "Only the agent of this id may use it.");
+      "--agent", [=](const std::string& text) { request->set_agent_id(text); },
+      "Only the agent of this id may use it.");
   app.add_option_function<int>(
       "--uses", [=](int uses) { request->set_uses(uses); }, "How many agents may join with it (default: 1).");
   app.add_option_function<std::string>(
       "--expires", [=](const std::string& text) { request->set_lifespan(text); },
       "How long it is good, like 30m or 24h (default: 1h).");
-  app.footer("Example:\n  det join-token create > token      # then, on the agent's machine:\n"
-             "  det-agent --master https://master:8443 --join-token-file token");
+  app.footer(
+      "Example:\n  det join-token create > token      # then, on the agent's machine:\n"
+      "  det-agent --master https://master:8443 --join-token-file token");
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response, client->call(&JoinTokenStub::PostJoinToken, *request));
@@ -42,8 +44,8 @@ Action declare_join_token_list(CLI::App& app) {
     TRY_ASSIGN(const auto response, client->call(&JoinTokenStub::GetJoinTokens, v1::GetJoinTokensRequest()));
     Table table{{"ID", "Resource Pool", "Agent ID", "Uses Left", "Expires", "Created", "Created By"}, {}};
     for (const v1::JoinTokenInfo& each : response.tokens()) {
-      table.rows.push_back({std::to_string(each.id()), each.pool(), each.agent_id(), std::to_string(each.uses_left()),
-                            time_text(each.expiry(), each.has_expiry()),
+      table.rows.push_back({std::to_string(each.id()), each.pool(), each.agent_id(),
+                            std::to_string(each.uses_left()), time_text(each.expiry(), each.has_expiry()),
                             time_text(each.created_at(), each.has_created_at()), each.created_by()});
     }
     TRY(output->print(table, [&] { return list_to_json(response.tokens()); }));
@@ -72,7 +74,9 @@ Command join_token_command() {
           {},
           {{{"list", "ls"}, "List tokens that are still good.", declare_join_token_list},
            {{"create"}, "Make a token, which is told once.", declare_join_token_create},
-           {{"delete", "rm"}, "Make a token good for nothing; agents that joined with it stay.", declare_join_token_delete}}};
+           {{"delete", "rm"},
+            "Make a token good for nothing; agents that joined with it stay.",
+            declare_join_token_delete}}};
 }
 
 }  // namespace det::cli

@@ -16,7 +16,9 @@ constexpr Duration kMasterLogPatience = std::chrono::minutes(10);
 Action declare_info(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
-  app.add_flag_callback("--yaml", [] {}, "Print as YAML, which is what happens anyway.")->excludes(as_json);
+  app.add_flag_callback(
+         "--yaml", [] {}, "Print as YAML, which is what happens anyway.")
+      ->excludes(as_json);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.anonymous());
     TRY_ASSIGN(const auto response,
@@ -34,7 +36,9 @@ Action declare_info(CLI::App& app) {
 Action declare_config_show(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
-  app.add_flag_callback("--yaml", [] {}, "Print as YAML, which is what happens anyway.")->excludes(as_json);
+  app.add_flag_callback(
+         "--yaml", [] {}, "Print as YAML, which is what happens anyway.")
+      ->excludes(as_json);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response,
@@ -51,7 +55,8 @@ Action declare_config_show(CLI::App& app) {
 
 Action declare_config_set(CLI::App& app) {
   auto level = std::make_shared<std::string>();
-  app.add_option("--log.level", *level, "trace, debug, info, warn or error; until the master ends.")->required();
+  app.add_option("--log.level", *level, "trace, debug, info, warn or error; until the master ends.")
+      ->required();
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::PatchMasterConfigRequest request;
@@ -70,20 +75,22 @@ struct MasterLogFlags {
 
 /// Sets the request's offset behind the last line that was printed.
 Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
-  return client.stream(&v1::MasterService::Stub::MasterLogs, request, [&](const v1::MasterLogsResponse& response) {
-    const auto& entry = response.log_entry();
-    if (flags.json) {
-      const auto value = to_json(entry);
-      if (value) std::cout << dump_json(*value) << '\n';
-    } else {
-      std::string level = v1::LogLevel_Name(entry.level());
-      level.erase(0, std::string_view("LOG_LEVEL_").size());
-      std::cout << time_text(entry.timestamp(), true) << " [" << level << "]: " << printable(entry.message()) << '\n';
-    }
-    if (flags.follow) std::cout.flush();
-    request.set_offset(entry.id());
-    return true;
-  });
+  return client.stream(&v1::MasterService::Stub::MasterLogs, request,
+                       [&](const v1::MasterLogsResponse& response) {
+                         const auto& entry = response.log_entry();
+                         if (flags.json) {
+                           const auto value = to_json(entry);
+                           if (value) std::cout << dump_json(*value) << '\n';
+                         } else {
+                           std::string level = v1::LogLevel_Name(entry.level());
+                           level.erase(0, std::string_view("LOG_LEVEL_").size());
+                           std::cout << time_text(entry.timestamp(), true) << " [" << level
+                                     << "]: " << printable(entry.message()) << '\n';
+                         }
+                         if (flags.follow) std::cout.flush();
+                         request.set_offset(entry.id());
+                         return true;
+                       });
 }
 
 /// Lines are counted by each process of the master, so another one's are read from the first.
@@ -116,17 +123,20 @@ Action declare_master_logs(CLI::App& app) {
 }  // namespace
 
 Command master_command() {
-  return {{"master"},
-          "Look at the master.",
-          {},
-          {{{"info"}, "Show the master's version and ids.", declare_info},
-           {{"config"},
-            "The master's settings.",
-            {},
-            {{{"show"}, "Show the master's settings, without secrets; for administrators.", declare_config_show},
-             {{"set"}, "Change what can be changed while the master runs: how much it logs.", declare_config_set}}},
-           {{"logs"}, "Show the newest lines of the master's log; for administrators.", declare_master_logs},
-           not_offered({"cluster-message"}, "there is no message of the day")}};
+  return {
+      {"master"},
+      "Look at the master.",
+      {},
+      {{{"info"}, "Show the master's version and ids.", declare_info},
+       {{"config"},
+        "The master's settings.",
+        {},
+        {{{"show"}, "Show the master's settings, without secrets; for administrators.", declare_config_show},
+         {{"set"},
+          "Change what can be changed while the master runs: how much it logs.",
+          declare_config_set}}},
+       {{"logs"}, "Show the newest lines of the master's log; for administrators.", declare_master_logs},
+       not_offered({"cluster-message"}, "there is no message of the day")}};
 }
 
 }  // namespace det::cli

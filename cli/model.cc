@@ -38,11 +38,11 @@ Table version_table(const std::vector<v1::ModelVersion>& versions) {
   Table table{{"Version #", "Trial ID", "Batch #", "Checkpoint UUID", "Validation Metrics", "Metadata"}, {}};
   for (const v1::ModelVersion& each : versions) {
     const v1::Checkpoint& checkpoint = each.checkpoint();
-    table.rows.push_back({std::to_string(each.version()),
-                          checkpoint.training().has_trial_id()
-                              ? std::to_string(checkpoint.training().trial_id().value()) : "",
-                          std::to_string(checkpoint.steps_completed()), checkpoint.uuid(),
-                          version_metrics_text(checkpoint.training().validation_metrics()), compact(each.metadata())});
+    table.rows.push_back(
+        {std::to_string(each.version()),
+         checkpoint.training().has_trial_id() ? std::to_string(checkpoint.training().trial_id().value()) : "",
+         std::to_string(checkpoint.steps_completed()), checkpoint.uuid(),
+         version_metrics_text(checkpoint.training().validation_metrics()), compact(each.metadata())});
   }
   return table;
 }
@@ -53,7 +53,9 @@ Result<std::vector<v1::ModelVersion>> get_versions(Client& client, const std::st
   std::vector<v1::ModelVersion> all;
   TRY(each_page(
       Paging{}, request,
-      [&](const v1::GetModelVersionsRequest& page) { return client.call(&ModelStub::GetModelVersions, page); },
+      [&](const v1::GetModelVersionsRequest& page) {
+        return client.call(&ModelStub::GetModelVersions, page);
+      },
       [&](const v1::GetModelVersionsResponse& page) {
         all.insert(all.end(), page.model_versions().begin(), page.model_versions().end());
       }));
@@ -72,7 +74,8 @@ Action declare_model_list(CLI::App& app) {
   app.add_option("-w,--workspace-names", *workspaces, "Only models of these workspaces; commas between them.")
       ->delimiter(',');
   app.add_option("--sort-by", *sort, "By what to sort.")
-      ->check(CLI::IsMember({"id", "name", "description", "creation_time", "last_updated_time", "num_versions", "workspace"}));
+      ->check(CLI::IsMember(
+          {"id", "name", "description", "creation_time", "last_updated_time", "num_versions", "workspace"}));
   app.add_option("--order-by", *order, "asc or desc.")->check(CLI::IsMember({"asc", "desc"}));
   app.add_flag("-a,--all", *all, "Archived ones too.");
   return [=](Session& session) -> Result<int> {
@@ -86,7 +89,8 @@ Action declare_model_list(CLI::App& app) {
     request.mutable_workspace_names()->Assign(workspaces->begin(), workspaces->end());
     std::vector<v1::Model> models;
     TRY(each_page(
-        *paging, request, [&](const v1::GetModelsRequest& page) { return client->call(&ModelStub::GetModels, page); },
+        *paging, request,
+        [&](const v1::GetModelsRequest& page) { return client->call(&ModelStub::GetModels, page); },
         [&](const v1::GetModelsResponse& page) {
           models.insert(models.end(), page.models().begin(), page.models().end());
         }));
@@ -191,8 +195,8 @@ Action declare_model_versions(CLI::App& app) {
 }
 
 /// Changes words of a model: one verb a field.
-Command set_command(const char* what, const char* summary, void (*set)(v1::PatchModel&, const std::vector<std::string>&),
-                    bool many) {
+Command set_command(const char* what, const char* summary,
+                    void (*set)(v1::PatchModel&, const std::vector<std::string>&), bool many) {
   return {{what}, summary, [=](CLI::App& app) -> Action {
             auto name = std::make_shared<std::string>();
             auto words = std::make_shared<std::vector<std::string>>();
@@ -286,24 +290,31 @@ Command model_command() {
            {{"set"},
             "Change what a model is called and said to be.",
             {},
-            {set_command("name", "Rename a model.",
-                         [](v1::PatchModel& patch, const auto& words) { patch.mutable_name()->set_value(words[0]); },
-                         false),
-             set_command("description", "Say what a model is.",
-                         [](v1::PatchModel& patch, const auto& words) {
-                           patch.mutable_description()->set_value(words[0]);
-                         },
-                         false),
-             set_command("notes", "Replace a model's notes.",
-                         [](v1::PatchModel& patch, const auto& words) { patch.mutable_notes()->set_value(words[0]); },
-                         false),
+            {set_command(
+                 "name", "Rename a model.",
+                 [](v1::PatchModel& patch, const auto& words) { patch.mutable_name()->set_value(words[0]); },
+                 false),
+             set_command(
+                 "description", "Say what a model is.",
+                 [](v1::PatchModel& patch, const auto& words) {
+                   patch.mutable_description()->set_value(words[0]);
+                 },
+                 false),
+             set_command(
+                 "notes", "Replace a model's notes.",
+                 [](v1::PatchModel& patch, const auto& words) { patch.mutable_notes()->set_value(words[0]); },
+                 false),
              set_command("labels", "Replace a model's labels.", set_model_labels, true)}},
            {{"move"}, "Move a model to another workspace.", declare_model_move},
-           {{"archive"}, "Let a model stay as it is.",
+           {{"archive"},
+            "Let a model stay as it is.",
             declare_model_archive<v1::ArchiveModelRequest>(&ModelStub::ArchiveModel, "Archived")},
-           {{"unarchive"}, "Let a model be changed again.",
+           {{"unarchive"},
+            "Let a model be changed again.",
             declare_model_archive<v1::UnarchiveModelRequest>(&ModelStub::UnarchiveModel, "Unarchived")},
-           {{"delete"}, "Delete a model with its versions, or one version; checkpoints stay.", declare_model_delete}}};
+           {{"delete"},
+            "Delete a model with its versions, or one version; checkpoints stay.",
+            declare_model_delete}}};
 }
 
 }  // namespace det::cli

@@ -6,7 +6,8 @@ Command not_offered(std::vector<std::string> names, const std::string& why) {
   return {std::move(names), "Not offered: " + why + ".", [why](CLI::App& app) -> Action {
             app.fallthrough(false);  // whatever is said, the reason is the answer
             app.allow_extras();
-            return [why](Session&) -> Result<int> { return fail(Code::kUnimplemented, "not offered: " + why); };
+            return
+                [why](Session&) -> Result<int> { return fail(Code::kUnimplemented, "not offered: " + why); };
           }};
 }
 

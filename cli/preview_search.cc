@@ -13,12 +13,14 @@ namespace {
 Result<int> preview_search(const std::string& path) {
   TRY_ASSIGN(const auto config, read_search_config(path, {}));
   TRY_ASSIGN(const auto lines, searcher::preview(*config));
-  std::cout << "Using search configuration:\n" << to_yaml(config->resolved.value("searcher", Json::object())) << '\n';
+  std::cout << "Using search configuration:\n"
+            << to_yaml(config->resolved.value("searcher", Json::object())) << '\n';
   const std::string unit = config->searcher.time_metric.empty() ? "batches" : config->searcher.time_metric;
   Table table{{"Trials", "Training Time"}, {}};
   for (const searcher::PreviewLine& line : lines) {
-    table.rows.push_back({std::to_string(line.trials),
-                          line.length == 0 ? "train to completion" : printable(std::to_string(line.length) + " " + unit)});
+    table.rows.push_back(
+        {std::to_string(line.trials),
+         line.length == 0 ? "train to completion" : printable(std::to_string(line.length) + " " + unit)});
   }
   std::cout << to_text(table);
   return 0;
@@ -27,13 +29,12 @@ Result<int> preview_search(const std::string& path) {
 }  // namespace
 
 Command preview_search_command() {
-  return {{"preview-search"},
-          "Show how many trials a search would train how long.",
-          [](CLI::App& app) -> Action {
-            auto path = std::make_shared<std::string>();
-            app.add_option("CONFIG", *path, "The experiment's configuration (YAML).")->required();
-            return [=](Session&) { return preview_search(*path); };
-          }};
+  return {
+      {"preview-search"}, "Show how many trials a search would train how long.", [](CLI::App& app) -> Action {
+        auto path = std::make_shared<std::string>();
+        app.add_option("CONFIG", *path, "The experiment's configuration (YAML).")->required();
+        return [=](Session&) { return preview_search(*path); };
+      }};
 }
 
 }  // namespace det::cli

@@ -116,7 +116,8 @@ void Output::declare(CLI::App& app) {
 
 void Output::declare_list(CLI::App& app) {
   declare(app);
-  CLI::Option* only_ids = app.add_flag("-q,--quiet", quiet, "Print only what names the entries, a line each.");
+  CLI::Option* only_ids =
+      app.add_flag("-q,--quiet", quiet, "Print only what names the entries, a line each.");
   for (const char* other : {"--csv", "--json", "--yaml"}) only_ids->excludes(app.get_option(other));
 }
 

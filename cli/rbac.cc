@@ -76,7 +76,8 @@ Action declare_describe_role(CLI::App& app) {
     request.add_role_ids(role.role_id());
     TRY_ASSIGN(const auto response, client->call(&RoleStub::GetRolesByID, request));
     TRY_ASSIGN(const Table table, assignments_table(*client, response.roles()));
-    if (!output->structured() && !output->csv) std::cout << role.name() << " may: " << permissions_of(role) << "\n\n";
+    if (!output->structured() && !output->csv)
+      std::cout << role.name() << " may: " << permissions_of(role) << "\n\n";
     TRY(output->print(table, [&] { return list_to_json(response.roles()); }));
     return 0;
   };

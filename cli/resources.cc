@@ -48,15 +48,15 @@ Action declare_raw(CLI::App& app) {
       print_json(list);
       return 0;
     }
-    Table table{{"experiment_id", "kind", "username", "labels", "resource_pool", "slots", "start_time", "end_time", "seconds"},
+    Table table{{"experiment_id", "kind", "username", "labels", "resource_pool", "slots", "start_time",
+                 "end_time", "seconds"},
                 {}};
     for (const v1::ResourceAllocationRawEntry& entry : response.resource_entries()) {
-      table.rows.push_back({entry.experiment_id() == 0 ? "" : std::to_string(entry.experiment_id()), entry.kind(),
-                            entry.username(), join({entry.labels().begin(), entry.labels().end()}, ","),
-                            entry.resource_pool(), std::to_string(entry.slots()),
-                            time_text(entry.start_time(), true),
-                            entry.has_end_time() ? time_text(entry.end_time(), true) : "",
-                            number_text(entry.seconds())});
+      table.rows.push_back(
+          {entry.experiment_id() == 0 ? "" : std::to_string(entry.experiment_id()), entry.kind(),
+           entry.username(), join({entry.labels().begin(), entry.labels().end()}, ","), entry.resource_pool(),
+           std::to_string(entry.slots()), time_text(entry.start_time(), true),
+           entry.has_end_time() ? time_text(entry.end_time(), true) : "", number_text(entry.seconds())});
     }
     std::cout << to_csv(table);
     return 0;
@@ -114,8 +114,10 @@ Action declare_aggregated(CLI::App& app) {
       const auto add = [&](const std::string& type, const std::string& key, double seconds) {
         table.rows.push_back({type, key, entry.period_start(), number_text(seconds)});
       };
-      const auto add_all = [&](const std::string& type, const google::protobuf::Map<std::string, double>& map) {
-        for (const auto& [key, seconds] : std::map<std::string, double>(map.begin(), map.end())) add(type, key, seconds);
+      const auto add_all = [&](const std::string& type,
+                               const google::protobuf::Map<std::string, double>& map) {
+        for (const auto& [key, seconds] : std::map<std::string, double>(map.begin(), map.end()))
+          add(type, key, seconds);
       };
       add_all("experiment_label", entry.by_experiment_label());
       add_all("experiment_id", entry.by_experiment_id());
@@ -136,7 +138,9 @@ Command resources_command() {
           {},
           {{{"raw"}, "Every allocation, as CSV.", declare_raw},
            {{"capacity"}, "The slots that agents brought, and for how long, as CSV.", declare_capacity},
-           {{"aggregated", "agg"}, "Slot-seconds by user, label, pool and experiment, as CSV.", declare_aggregated}}};
+           {{"aggregated", "agg"},
+            "Slot-seconds by user, label, pool and experiment, as CSV.",
+            declare_aggregated}}};
 }
 
 }  // namespace det::cli

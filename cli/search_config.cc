@@ -8,8 +8,8 @@
 
 namespace det::cli {
 
-Result<std::shared_ptr<expconf::ExperimentConfig>> read_search_config(const std::string& path,
-                                                                      const std::vector<std::string>& overrides) {
+Result<std::shared_ptr<expconf::ExperimentConfig>> read_search_config(
+    const std::string& path, const std::vector<std::string>& overrides) {
   const auto text = read_file(path, 64 << 20);
   if (!text) return fail(Code::kInvalidArgument, text.error().message);
   std::vector<expconf::Override> assignments;

@@ -48,8 +48,8 @@ Result<Login> Session::find_login() {
   TRY_ASSIGN(const auto login, tokens().find(client->address().url(), wanted));
   if (login) return *login;
   return fail(Code::kUnauthenticated, "not logged in at " + client->address().url() +
-                                          ": run `det user login" +
-                                          (wanted.empty() ? "" : " " + wanted) + "`");
+                                          ": run `det user login" + (wanted.empty() ? "" : " " + wanted) +
+                                          "`");
 }
 
 Result<Client*> Session::client() {

@@ -83,7 +83,8 @@ Action declare_slot_disable(CLI::App& app) {
     request.set_slot_id(flags->slot);
     request.set_drain(flags->drain);
     TRY(client->call(&v1::ClusterService::Stub::DisableSlot, request));
-    std::cout << "Disabled slot " << printable(flags->slot) << " of agent " << printable(flags->agent) << '\n';
+    std::cout << "Disabled slot " << printable(flags->slot) << " of agent " << printable(flags->agent)
+              << '\n';
     return 0;
   };
 }

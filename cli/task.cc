@@ -44,8 +44,11 @@ Action declare_task_list(CLI::App& app) {
   output->declare_list(app);
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
-    Table table{{"Task ID", "Allocation ID", "Name", "Slots Needed", "Registered Time", "Agent", "Resource Pool"}, {}};
+    TRY_ASSIGN(const auto response,
+               client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+    Table table{
+        {"Task ID", "Allocation ID", "Name", "Slots Needed", "Registered Time", "Agent", "Resource Pool"},
+        {}};
     Json list = Json::array();
     for (const auto& [allocation, running] : running_tasks(response)) {
       v1::GetTaskRequest request;

@@ -98,18 +98,19 @@ Action declare_remove(CLI::App& app) {
 }  // namespace
 
 Command template_command() {
-  return {{"template", "tpl"},
-          "Keep parts of configurations that experiments share.",
-          {},
-          {{{"list", "ls"}, "List templates.", declare_template_list},
-           {{"describe"}, "Show what a template says.", declare_template_describe},
-           {{"create"}, "Make a template.", declare_write(&TemplateStub::PostTemplate, "Created")},
-           {{"set"}, "Make a template, or replace it.", declare_write(&TemplateStub::PutTemplate, "Set")},
-           {{"set-value"},
-            "Change one thing of a template.",
-            {},
-            {{{"config"}, "Replace what a template says.", declare_write(&TemplateStub::PutTemplate, "Set")}}},
-           {{"remove", "rm"}, "Remove a template.", declare_remove}}};
+  return {
+      {"template", "tpl"},
+      "Keep parts of configurations that experiments share.",
+      {},
+      {{{"list", "ls"}, "List templates.", declare_template_list},
+       {{"describe"}, "Show what a template says.", declare_template_describe},
+       {{"create"}, "Make a template.", declare_write(&TemplateStub::PostTemplate, "Created")},
+       {{"set"}, "Make a template, or replace it.", declare_write(&TemplateStub::PutTemplate, "Set")},
+       {{"set-value"},
+        "Change one thing of a template.",
+        {},
+        {{{"config"}, "Replace what a template says.", declare_write(&TemplateStub::PutTemplate, "Set")}}},
+       {{"remove", "rm"}, "Remove a template.", declare_remove}}};
 }
 
 }  // namespace det::cli

@@ -23,7 +23,8 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 /// What lies between the equal ends of both.
-void add_middle(const std::vector<std::string>& a, const std::vector<std::string>& b, std::vector<Line>& out) {
+void add_middle(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                std::vector<Line>& out) {
   const std::size_t rows = a.size() + 1, columns = b.size() + 1;
   if (rows * columns > kMostCells) {
     for (const std::string& line : a) out.push_back({'-', line});
@@ -34,8 +35,9 @@ void add_middle(const std::vector<std::string>& a, const std::vector<std::string
   std::vector<std::uint32_t> common(rows * columns);
   for (std::size_t i = a.size(); i-- > 0;) {
     for (std::size_t j = b.size(); j-- > 0;) {
-      common[i * columns + j] = a[i] == b[j] ? common[(i + 1) * columns + j + 1] + 1
-                                             : std::max(common[(i + 1) * columns + j], common[i * columns + j + 1]);
+      common[i * columns + j] = a[i] == b[j]
+                                    ? common[(i + 1) * columns + j + 1] + 1
+                                    : std::max(common[(i + 1) * columns + j], common[i * columns + j + 1]);
     }
   }
   std::size_t i = 0, j = 0;
@@ -43,7 +45,8 @@ void add_middle(const std::vector<std::string>& a, const std::vector<std::string
     if (i < a.size() && j < b.size() && a[i] == b[j]) {
       out.push_back({' ', a[i]});
       ++i, ++j;
-    } else if (j == b.size() || (i < a.size() && common[(i + 1) * columns + j] >= common[i * columns + j + 1])) {
+    } else if (j == b.size() ||
+               (i < a.size() && common[(i + 1) * columns + j] >= common[i * columns + j + 1])) {
       out.push_back({'-', a[i++]});
     } else {
       out.push_back({'+', b[j++]});
@@ -57,7 +60,8 @@ std::vector<Line> compare(std::vector<std::string> a, std::vector<std::string> b
   const auto same = static_cast<std::size_t>(end_a - a.begin());
   static_cast<void>(end_b);
   std::size_t tail = 0;
-  while (tail < a.size() - same && tail < b.size() - same && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
+  while (tail < a.size() - same && tail < b.size() - same && a[a.size() - 1 - tail] == b[b.size() - 1 - tail])
+    ++tail;
   for (std::size_t i = 0; i < same; ++i) out.push_back({' ', a[i]});
   const auto middle = [&](const std::vector<std::string>& lines) {
     return std::vector<std::string>(lines.begin() + static_cast<std::ptrdiff_t>(same),

@@ -34,8 +34,8 @@ Status set_aside(const std::string& path) {
   std::error_code failed;
   std::filesystem::rename(path, kept, failed);
   if (failed)
-    return fail(Code::kFailedPrecondition,
-                path + " is not readable as logins, and cannot be moved away (" + failed.message() + "); remove it");
+    return fail(Code::kFailedPrecondition, path + " is not readable as logins, and cannot be moved away (" +
+                                               failed.message() + "); remove it");
   std::cerr << path << " was not readable as logins; moved to " << kept << '\n';
   return {};
 }

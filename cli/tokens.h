@@ -12,8 +12,9 @@ struct Login {
   std::string user, token;
 };
 
-/// Every change is read, made and written under a lock, and the file is whole at every moment. A file that is not
-/// readable as logins counts as empty, with a warning on stderr; the first change moves it to `<path>.unreadable`.
+/// Every change is read, made and written under a lock, and the file is whole at every moment. A file that is
+/// not readable as logins counts as empty, with a warning on stderr; the first change moves it to
+/// `<path>.unreadable`.
 class TokenFile {
  public:
   explicit TokenFile(std::string path) : path_(std::move(path)) {}

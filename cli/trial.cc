@@ -155,8 +155,9 @@ Action declare_support_bundle(CLI::App& app) {
     TRY_ASSIGN(const Json about_master, to_json(master));
     const std::string name = "det-bundle-trial-" + std::to_string(*id);
     std::vector<ArchiveEntry> entries{{name, "", true, 0755}, {name + "/trial.log", std::move(log)}};
-    for (const auto& [file, value] : {std::pair{"trial.json", &about_trial}, std::pair{"experiment.json", &about_experiment},
-                                      std::pair{"workloads.json", &about_workloads}, std::pair{"master.json", &about_master}})
+    for (const auto& [file, value] :
+         {std::pair{"trial.json", &about_trial}, std::pair{"experiment.json", &about_experiment},
+          std::pair{"workloads.json", &about_workloads}, std::pair{"master.json", &about_master}})
       entries.push_back({name + "/" + file, dump_json(*value, 2) + "\n"});
     TRY_ASSIGN(const std::string bytes, pack_entries(std::move(entries)));
     const std::string path = *directory + "/" + name + ".tar.gz";
@@ -177,7 +178,9 @@ Command trial_command() {
            {{"logs"}, "Print a trial's log.", declare_trial_logs},
            {{"download"}, "Download a checkpoint of a trial.", declare_trial_download},
            {{"kill"}, "End a trial at once.", declare_trial_kill},
-           {{"support-bundle"}, "Put a trial's log, metrics and configuration into one archive.", declare_support_bundle},
+           {{"support-bundle"},
+            "Put a trial's log, metrics and configuration into one archive.",
+            declare_support_bundle},
            {{"set"},
             "Change what is said of a trial.",
             {},

@@ -34,14 +34,16 @@ Result<std::string> ask_user(const Address& address, const TlsPeer& shown, const
   const std::string& anchor = shown.chain.back();
   TRY_ASSIGN(const CertificateFacts facts, read_certificate(anchor));
   const std::string fingerprint = shown_fingerprint(facts.fingerprint);
-  const std::string mend = "; compare its SHA-256 fingerprint " + fingerprint +
-                           " with the master's log, and give its file with --cert-file or DET_MASTER_CERT_FILE";
+  const std::string mend =
+      "; compare its SHA-256 fingerprint " + fingerprint +
+      " with the master's log, and give its file with --cert-file or DET_MASTER_CERT_FILE";
   const std::string untrusted =
       "the certificate of the master at " + address.url() + " is not trusted (" + shown.problem + ")";
   if (!confirm) return fail(Code::kUnauthenticated, untrusted + mend);
-  TRY_ASSIGN(const bool trusted, confirm(untrusted + ". Its SHA-256 fingerprint is\n\n  " + fingerprint +
-                                         "\n\nOn a network that you do not trust, compare it with the one in the "
-                                         "master's log.\nTrust it from now on? [y/N] "));
+  TRY_ASSIGN(const bool trusted,
+             confirm(untrusted + ". Its SHA-256 fingerprint is\n\n  " + fingerprint +
+                     "\n\nOn a network that you do not trust, compare it with the one in the "
+                     "master's log.\nTrust it from now on? [y/N] "));
   if (!trusted) return fail(Code::kUnauthenticated, untrusted + mend);
   return anchor;
 }
@@ -72,8 +74,9 @@ Status establish_trust(const Address& address) {
   TRY_ASSIGN(const std::string anchor, ask_user(address, *shown, asker()));
   TRY_ASSIGN(const TlsPeer again, probe_tls(address.host, address.port, name, anchor, kProbeTimeout));
   if (!again.problem.empty()) {
-    return fail(Code::kUnauthenticated, "the certificate of the master at " + address.url() + " is no good (" +
-                                            again.problem + "); call the master by a name that it is for, or name that "
+    return fail(Code::kUnauthenticated, "the certificate of the master at " + address.url() +
+                                            " is no good (" + again.problem +
+                                            "); call the master by a name that it is for, or name that "
                                             "with DET_MASTER_CERT_NAME");
   }
   const std::string kept = kept_file(address);

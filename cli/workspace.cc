@@ -49,7 +49,8 @@ Action declare_workspace_list(CLI::App& app) {
 }
 
 /// A verb about one workspace, which `show` is called with.
-std::function<Action(CLI::App&)> about_one(bool list, Status (*show)(Client&, const v1::Workspace&, const Output&)) {
+std::function<Action(CLI::App&)> about_one(bool list,
+                                           Status (*show)(Client&, const v1::Workspace&, const Output&)) {
   return [=](CLI::App& app) -> Action {
     auto flags = std::make_shared<NamedWorkspace>();
     app.add_option("NAME", flags->name, "The workspace.")->required();

@@ -15,9 +15,9 @@ struct Certificates {
   std::shared_ptr<const api::Authority> authority;
 };
 
-/// The authority of DATA_DIR/tls (ca.pem, and ca.key for its owner alone), made at the first start; and the server's
-/// certificate: the operator's, or a new one of the authority at every start, whose key is in memory only. Errors name
-/// the file or the setting.
+/// The authority of DATA_DIR/tls (ca.pem, and ca.key for its owner alone), made at the first start; and the
+/// server's certificate: the operator's, or a new one of the authority at every start, whose key is in memory
+/// only. Errors name the file or the setting.
 Result<Certificates> load_certificates(const MasterConfig& config);
 
 }  // namespace det

@@ -50,7 +50,8 @@ Status create_admin(db::Pool& pool, const MasterConfig& config) {
   log::info("first start: made the user admin", {{"password_file", file}});
   if (own) {
     // What a service says on its standard error is kept in a journal that others read.
-    const std::string shown = ::isatty(STDERR_FILENO) ? password + " (kept in " + file + ")" : "that is in " + file;
+    const std::string shown =
+        ::isatty(STDERR_FILENO) ? password + " (kept in " + file + ")" : "that is in " + file;
     std::fprintf(stderr, "First start: log in as \"%s\" with the password %s\n", kName, shown.c_str());
   }
   return {};

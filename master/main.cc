@@ -161,8 +161,8 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
 class Master {
  public:
   Master(const MasterConfig& config, api::Settings settings, core::Core core, Database& database,
-         db::Pool& pool, std::unique_ptr<http::Site> site,
-         std::shared_ptr<const api::Authority> authority, Ends& ends)
+         db::Pool& pool, std::unique_ptr<http::Site> site, std::shared_ptr<const api::Authority> authority,
+         Ends& ends)
       : config_(config),
         settings_(std::move(settings)),
         database_(database),
@@ -180,8 +180,16 @@ class Master {
         json_(2),
         chores_(1, 16, [this] { look_after_database(); }),
         collector_(pool, {.cluster_id = settings_.cluster_id}, hands()),
-        context_{.settings = settings_, .loop = loop_, .hub = hub_, .pool = pool_, .bulk = bulk_, .metrics = metrics_,
-                 .workers = workers_, .passwords = passwords_, .edge = edge_, .downloads = downloads_,
+        context_{.settings = settings_,
+                 .loop = loop_,
+                 .hub = hub_,
+                 .pool = pool_,
+                 .bulk = bulk_,
+                 .metrics = metrics_,
+                 .workers = workers_,
+                 .passwords = passwords_,
+                 .edge = edge_,
+                 .downloads = downloads_,
                  .collector = &collector_},
         server_(context_, std::move(authority)) {}
 
@@ -191,12 +199,9 @@ class Master {
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
     const Json health = {
         {"status", "up"}, {"version", settings_.version}, {"clusterId", settings_.cluster_id}};
-    const Json info = {{"version", settings_.version},
-                       {"master_id", settings_.master_id},
-                       {"cluster_id", settings_.cluster_id},
-                       {"cluster_name", settings_.cluster_name},
-                       {"telemetry", {{"enabled", false}}},
-                       {"sso_providers", Json::array()}};
+    const Json info = {{"version", settings_.version},       {"master_id", settings_.master_id},
+                       {"cluster_id", settings_.cluster_id}, {"cluster_name", settings_.cluster_name},
+                       {"telemetry", {{"enabled", false}}},  {"sso_providers", Json::array()}};
     site_->start({.channel = server_.channel(),
                   .services = api::services(),
                   .hub = hub_,
@@ -306,8 +311,9 @@ Status serve(const MasterConfig& config, Signals& signals) {
   const bool v6 = config.listen_address.find(':') != std::string::npos;
   const std::string host = v6 ? "[" + config.listen_address + "]" : config.listen_address;
 
-  auto master = std::make_unique<Master>(config, std::move(settings), std::move(core), database, pool,
-                                         std::move(site), certificates ? certificates->authority : nullptr, ends);
+  auto master =
+      std::make_unique<Master>(config, std::move(settings), std::move(core), database, pool, std::move(site),
+                               certificates ? certificates->authority : nullptr, ends);
   master->start();
   std::printf("ready http%s://%s:%d\n", tls ? "s" : "", host.c_str(), port);
   std::fflush(stdout);

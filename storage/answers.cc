@@ -13,7 +13,8 @@ using Tree = boost::property_tree::ptree;
 constexpr std::size_t kMostBytes = 16 << 20;
 constexpr int kDeepest = 16;
 
-/// The parser goes down by recursion: what is nested deeper than any answer, or declares entities, does not reach it.
+/// The parser goes down by recursion: what is nested deeper than any answer, or declares entities, does not
+/// reach it.
 bool is_plain(std::string_view xml) {
   if (xml.size() > kMostBytes || xml.find("<!") != xml.npos || xml.find('\0') != xml.npos) return false;
   int depth = 0;
@@ -111,12 +112,23 @@ std::string xml_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\r': out += "&#13;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\r':
+        out += "&#13;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;

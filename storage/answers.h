@@ -1,4 +1,5 @@
-// Owns reading what a store answers: XML of a stranger, within bounds. Names are those of the Amazon S3 API reference.
+// Owns reading what a store answers: XML of a stranger, within bounds. Names are those of the Amazon S3 API
+// reference.
 #pragma once
 
 #include <cstdint>

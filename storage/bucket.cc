@@ -21,7 +21,8 @@ constexpr std::size_t kMostListed = 5'000'000;
 std::string md5_base64(std::string_view text) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
   unsigned size = 0;
-  ::EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, ::EVP_md5(), nullptr);
+  ::EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, ::EVP_md5(),
+               nullptr);
   digest.resize(size);
   return to_base64(digest);
 }
@@ -49,7 +50,9 @@ std::string Bucket::full(const std::string& key) const {
   return location_.prefix.empty() ? key : location_.prefix + "/" + key;
 }
 
-std::string Bucket::name_of(const std::string& key) const { return "s3://" + location_.bucket + "/" + full(key); }
+std::string Bucket::name_of(const std::string& key) const {
+  return "s3://" + location_.bucket + "/" + full(key);
+}
 
 Status Bucket::put(const std::string& key, std::string_view content) const {
   TRY(call({.method = "PUT", .key = key, .body = content}));
@@ -89,7 +92,8 @@ Result<Bucket::Listing> Bucket::list(const std::string& start, bool flat, std::s
     }
     const std::size_t count = found.objects.size() + found.folders.size();
     if (page.next.empty() || count >= most) return found;
-    if (count > kMostListed) return fail(Code::kResourceExhausted, name_of(start) + ": too many objects to list");
+    if (count > kMostListed)
+      return fail(Code::kResourceExhausted, name_of(start) + ": too many objects to list");
     query["continuation-token"] = page.next;
   }
 }
@@ -97,7 +101,8 @@ Result<Bucket::Listing> Bucket::list(const std::string& start, bool flat, std::s
 Status Bucket::remove(const std::vector<std::string>& keys) const {
   for (std::size_t begin = 0; begin < keys.size(); begin += kAtOnceRemoved) {
     const std::size_t end = std::min(keys.size(), begin + kAtOnceRemoved);
-    TRY(remove_some({keys.begin() + static_cast<std::ptrdiff_t>(begin), keys.begin() + static_cast<std::ptrdiff_t>(end)}));
+    TRY(remove_some({keys.begin() + static_cast<std::ptrdiff_t>(begin),
+                     keys.begin() + static_cast<std::ptrdiff_t>(end)}));
   }
   return {};
 }
@@ -114,19 +119,22 @@ Status Bucket::remove_some(const std::vector<std::string>& keys) const {
   std::string body = "<Delete><Quiet>true</Quiet>";
   for (const std::string& key : keys) body += "<Object><Key>" + xml_escaped(full(key)) + "</Key></Object>";
   body += "</Delete>";
-  const auto xml = call({.method = "POST", .key = "", .query = {{"delete", ""}},
+  const auto xml = call({.method = "POST",
+                         .key = "",
+                         .query = {{"delete", ""}},
                          .headers = {{"content-md5", md5_base64(body)}, {"content-type", "application/xml"}},
                          .body = body});
   // Not every store has it, and each says so in another way.
-  if (!xml && (xml.error().code == Code::kUnimplemented || xml.error().code == Code::kInternal)) return one_by_one();
+  if (!xml && (xml.error().code == Code::kUnimplemented || xml.error().code == Code::kInternal))
+    return one_by_one();
   if (!xml) return tl::unexpected(xml.error());
   if (xml->empty()) return {};
   TRY_ASSIGN(const auto refusals, read_refusals(*xml));
   if (refusals.empty()) return {};
   const Refusal& first = refusals.front();
   const Code code = first.code == "AccessDenied" ? Code::kPermissionDenied : Code::kUnavailable;
-  return fail(code, "s3://" + location_.bucket + "/" + make_utf8(first.key) + " at " + origin_ + " cannot be removed: " +
-                        make_utf8(first.code) + " " + make_utf8(first.message));
+  return fail(code, "s3://" + location_.bucket + "/" + make_utf8(first.key) + " at " + origin_ +
+                        " cannot be removed: " + make_utf8(first.code) + " " + make_utf8(first.message));
 }
 
 Status Bucket::abort_uploads(const std::string& start) const {
@@ -139,7 +147,8 @@ Status Bucket::abort_uploads(const std::string& start) const {
     TRY_ASSIGN(const Uploads uploads, read_uploads(*xml));
     for (const Uploads::One& one : uploads.all) {
       if (!one.key.starts_with(full(start))) continue;
-      const auto done = call({.method = "DELETE", .key = one.key.substr(before), .query = {{"uploadId", one.id}}});
+      const auto done =
+          call({.method = "DELETE", .key = one.key.substr(before), .query = {{"uploadId", one.id}}});
       if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
     }
     if (uploads.next_key.empty()) return {};
@@ -154,7 +163,8 @@ Status Bucket::check() const {
   TRY_ASSIGN(const std::string back, get(key, 64));
   TRY(list(key, false, 1));
   TRY(remove({key}));
-  if (back != "det") return fail(Code::kDataLoss, name_of(key) + " at " + origin_ + " reads back as something else");
+  if (back != "det")
+    return fail(Code::kDataLoss, name_of(key) + " at " + origin_ + " reads back as something else");
   return {};
 }
 

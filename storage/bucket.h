@@ -1,5 +1,6 @@
-// Owns the client of one bucket in an S3-compatible store: requests are signed, retried and told in words that name bucket,
-// key, endpoint and the mend. Large objects go in parts, several at a time, in bounded memory.
+// Owns the client of one bucket in an S3-compatible store: requests are signed, retried and told in words
+// that name bucket, key, endpoint and the mend. Large objects go in parts, several at a time, in bounded
+// memory.
 #pragma once
 
 #include <atomic>
@@ -22,23 +23,29 @@
 namespace det::storage {
 
 struct BucketOptions {
-  std::int64_t part = 8 << 20;  ///< bytes of a part; a larger object is sent and fetched in parts of at least that
-  int at_once = 4;              ///< requests under way at a time, each with a part in memory
-  int attempts = 6;             ///< of a request that meets 5xx, 429, SlowDown or no answer
-  std::chrono::milliseconds pause{200};  ///< before the second attempt; twice as long before each further one, plus chance
+  std::int64_t part =
+      8 << 20;       ///< bytes of a part; a larger object is sent and fetched in parts of at least that
+  int at_once = 4;   ///< requests under way at a time, each with a part in memory
+  int attempts = 6;  ///< of a request that meets 5xx, 429, SlowDown or no answer
+  std::chrono::milliseconds pause{
+      200};  ///< before the second attempt; twice as long before each further one, plus chance
   std::chrono::seconds connect_timeout{10}, stall_timeout{30};
-  /// Since when somebody waits for this process to end; null: nobody ever does. From then on a call for which the store moves
-  /// no byte for `leavers_patience` is given up, and whatever is asked of it afterwards fails at once.
+  /// Since when somebody waits for this process to end; null: nobody ever does. From then on a call for which
+  /// the store moves no byte for `leavers_patience` is given up, and whatever is asked of it afterwards fails
+  /// at once.
   std::optional<MonoTime> (*leaving_since)() = nullptr;
   Duration leavers_patience = std::chrono::seconds(8);
-  void (*part_done)() = nullptr;  ///< called by the threads that move files, at each part and small file; null: nobody is told
-  const Reach* reach = nullptr;  ///< null: confines(); what is beyond it is kFailedPrecondition, and nothing is sent there
+  void (*part_done)() =
+      nullptr;  ///< called by the threads that move files, at each part and small file; null: nobody is told
+  const Reach* reach =
+      nullptr;  ///< null: confines(); what is beyond it is kFailedPrecondition, and nothing is sent there
 };
 
-/// Keys are below the location's prefix and plain text; none has "." or ".." for a part. Any thread may call; every call may
-/// be repeated. Errors: kNotFound (there is no such object), kPermissionDenied (keys or rights), kFailedPrecondition (no such
-/// bucket, another region), kUnavailable (the store cannot be reached, or is busy for longer than all attempts took),
-/// kResourceExhausted (it is full), kDataLoss (an answer or an object that is not what it should be).
+/// Keys are below the location's prefix and plain text; none has "." or ".." for a part. Any thread may call;
+/// every call may be repeated. Errors: kNotFound (there is no such object), kPermissionDenied (keys or
+/// rights), kFailedPrecondition (no such bucket, another region), kUnavailable (the store cannot be reached,
+/// or is busy for longer than all attempts took), kResourceExhausted (it is full), kDataLoss (an answer or an
+/// object that is not what it should be).
 class Bucket {
  public:
   explicit Bucket(Location location, BucketOptions options = {});
@@ -51,7 +58,8 @@ class Bucket {
   Result<std::string> get(const std::string& key, std::int64_t limit) const;
   /// `count` bytes from `offset`, which must be there.
   Result<std::string> get_range(const std::string& key, std::int64_t offset, std::int64_t count) const;
-  /// Key → path of a file. The first failure ends the others; what was sent stays, what is half sent is taken back.
+  /// Key → path of a file. The first failure ends the others; what was sent stays, what is half sent is taken
+  /// back.
   Status put_files(const std::map<std::string, std::string>& files) const;
   struct Wanted {
     std::string key, path;
@@ -64,8 +72,8 @@ class Bucket {
     std::vector<Object> objects;       ///< keys without the location's prefix
     std::vector<std::string> folders;  ///< "name/": what comes once with `flat`
   };
-  /// All that begin with `start`, in order. With `flat` what lies below a slash behind it is told as a folder. `most` ends
-  /// the listing early.
+  /// All that begin with `start`, in order. With `flat` what lies below a slash behind it is told as a
+  /// folder. `most` ends the listing early.
   Result<Listing> list(const std::string& start, bool flat, std::size_t most = SIZE_MAX) const;
   /// Those that are not there are removed.
   Status remove(const std::vector<std::string>& keys) const;
@@ -95,7 +103,7 @@ class Bucket {
 
   Location location_;
   BucketOptions options_;
-  std::string origin_;  ///< scheme and host
+  std::string origin_;       ///< scheme and host
   std::string host_, root_;  ///< header "host", and what stands before every key in paths
   struct Patience {
     std::atomic<std::int64_t> moved{0};  ///< when the store last moved a byte, as microseconds of MonoTime

@@ -27,8 +27,9 @@ std::string time_of_signature() {
 
 /// What another attempt may mend.
 bool is_passing(int status, const std::string& code) {
-  return status == 500 || status == 502 || status == 503 || status == 504 || status == 429 || code == "SlowDown" ||
-         code == "InternalError" || code == "RequestTimeout" || code == "ServiceUnavailable" || code == "ThrottlingException";
+  return status == 500 || status == 502 || status == 503 || status == 504 || status == 429 ||
+         code == "SlowDown" || code == "InternalError" || code == "RequestTimeout" ||
+         code == "ServiceUnavailable" || code == "ThrottlingException";
 }
 
 /// Half of it is chance, so that the ranks of a gang do not come back together.
@@ -43,7 +44,8 @@ std::chrono::milliseconds pause_before(int attempt, std::chrono::milliseconds fi
 
 void Bucket::wait_before(int attempt, MonoTime begun) const {
   constexpr std::chrono::milliseconds kLook{500};  // between two looks whether anybody waits for us
-  for (auto left = pause_before(attempt, options_.pause); left.count() > 0 && !is_given_up(begun); left -= kLook)
+  for (auto left = pause_before(attempt, options_.pause); left.count() > 0 && !is_given_up(begun);
+       left -= kLook)
     (void)::poll(nullptr, 0, static_cast<int>(std::min(left, kLook).count()));
 }
 
@@ -61,14 +63,16 @@ tl::unexpected<Error> Bucket::refuse(const Call& call, int status, const std::st
   constexpr std::size_t kLongest = 300;
   const Refusal refusal = read_refusal(body);
   const std::string where = name_of(call.key) + " at " + origin_;
-  const std::string said = refusal.code.empty() ? "HTTP status " + std::to_string(status)
-                                                : make_utf8(refusal.code) + (refusal.message.empty() ? "" : ", ") +
-                                                      make_utf8(refusal.message.substr(0, kLongest));
+  const std::string said = refusal.code.empty()
+                               ? "HTTP status " + std::to_string(status)
+                               : make_utf8(refusal.code) + (refusal.message.empty() ? "" : ", ") +
+                                     make_utf8(refusal.message.substr(0, kLongest));
   const auto region = headers.find("x-amz-bucket-region");
   const bool elsewhere = region != headers.end() && region->second != location_.region;
   if (elsewhere || status == 301 || status == 307 || refusal.code == "AuthorizationHeaderMalformed") {
-    return fail(Code::kFailedPrecondition, where + ": the bucket is of another region than " + location_.region +
-                                               "; set AWS_REGION" + (elsewhere ? " to " + make_utf8(region->second) : "") +
+    return fail(Code::kFailedPrecondition, where + ": the bucket is of another region than " +
+                                               location_.region + "; set AWS_REGION" +
+                                               (elsewhere ? " to " + make_utf8(region->second) : "") +
                                                ", or endpoint_url (" + said + ")");
   }
   if (refusal.code == "NoSuchBucket") {
@@ -76,7 +80,8 @@ tl::unexpected<Error> Bucket::refuse(const Call& call, int status, const std::st
                                                "\"; make it, or mend checkpoint_storage.bucket");
   }
   if (refusal.code == "RequestTimeTooSkewed")
-    return fail(Code::kPermissionDenied, where + ": this machine's clock differs from the store's; set it right");
+    return fail(Code::kPermissionDenied,
+                where + ": this machine's clock differs from the store's; set it right");
   if (status == 401 || status == 403) {
     const char* mend = location_.access_key.empty()
                            ? "there are no keys: give access_key and secret_key, or AWS_ACCESS_KEY_ID and "
@@ -111,7 +116,8 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
   const MonoTime begun = mono_now();
   for (int attempt = 0;; ++attempt) {
     if (is_given_up(begun))
-      return fail(Code::kUnavailable, name_of(call.key) + " at " + origin_ + ": the store moves nothing, and this process is to end");
+      return fail(Code::kUnavailable, name_of(call.key) + " at " + origin_ +
+                                          ": the store moves nothing, and this process is to end");
     const bool last = attempt + 1 >= options_.attempts;
     Unsigned signed_request = request;
     if (!location_.access_key.empty()) sign(signed_request, location_, time_of_signature());
@@ -136,7 +142,8 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
       return fail(error.code, name_of(call.key) + " at " + origin_ + ": " + make_utf8(error.message));
     }
     // Some calls answer 200 at once and say later, in the body, that they failed.
-    const std::string code = answer->status / 100 == 2 && !answer->body.starts_with("<") ? "" : read_refusal(answer->body).code;
+    const std::string code =
+        answer->status / 100 == 2 && !answer->body.starts_with("<") ? "" : read_refusal(answer->body).code;
     const bool late = answer->status == 200 && call.method == "POST" && !code.empty();
     if (answer->status / 100 == 2 && !late) {
       if (headers != nullptr) *headers = std::move(answer->headers);

@@ -27,8 +27,8 @@ bool is_inner_path(const std::string& path) {
   return true;
 }
 
-Result<std::vector<Bucket::Wanted>> files_of_manifest(const Bucket& bucket, const std::string& uuid, const std::string& text,
-                                                      const std::string& directory) {
+Result<std::vector<Bucket::Wanted>> files_of_manifest(const Bucket& bucket, const std::string& uuid,
+                                                      const std::string& text, const std::string& directory) {
   const auto damaged = [&](const std::string& how) {
     return fail(Code::kDataLoss, "checkpoint " + bucket.name_of(uuid) + ": " + how);
   };
@@ -46,15 +46,18 @@ Result<std::vector<Bucket::Wanted>> files_of_manifest(const Bucket& bucket, cons
   return wanted;
 }
 
-/// What the manifest says by SHA-256; the CRC-64 of large files is for who reads them (harness/src/checksum.h).
-Status check_digests(const Bucket& bucket, const std::string& uuid, const std::string& text, const std::string& directory) {
+/// What the manifest says by SHA-256; the CRC-64 of large files is for who reads them
+/// (harness/src/checksum.h).
+Status check_digests(const Bucket& bucket, const std::string& uuid, const std::string& text,
+                     const std::string& directory) {
   TRY_ASSIGN(const Json manifest, parse_json(text, {.bytes = static_cast<std::size_t>(kManifestBytes)}));
   for (const auto& [path, entry] : manifest["files"].items()) {
     const Json* wanted = find_path(entry, "sha256");
     if (wanted == nullptr) continue;
     TRY_ASSIGN(const std::string found, sha256_file(directory + "/" + path));
     if (*wanted != found)
-      return fail(Code::kDataLoss, bucket.name_of(uuid + "/" + path) + " is damaged: its digest is not the manifest's");
+      return fail(Code::kDataLoss,
+                  bucket.name_of(uuid + "/" + path) + " is damaged: its digest is not the manifest's");
   }
   return {};
 }
@@ -63,7 +66,8 @@ Result<std::vector<Bucket::Wanted>> files_of_another(const Bucket& bucket, const
                                                      const std::string& directory) {
   TRY_ASSIGN(const auto listing, bucket.list(uuid + "/", false));
   TRY_ASSIGN(const auto mark, bucket.list(uuid + kPartial, false, 1));
-  if (!mark.objects.empty()) return fail(Code::kDataLoss, bucket.name_of(uuid) + " was never finished, or is being removed");
+  if (!mark.objects.empty())
+    return fail(Code::kDataLoss, bucket.name_of(uuid) + " was never finished, or is being removed");
   if (listing.objects.empty()) {
     TRY_ASSIGN(const auto any, bucket.list("", false, 1));
     if (any.objects.empty()) {
@@ -76,7 +80,8 @@ Result<std::vector<Bucket::Wanted>> files_of_another(const Bucket& bucket, const
   for (const Object& object : listing.objects) {
     const std::string path = object.key.substr(uuid.size() + 1);
     if (path.ends_with('/') || path.empty()) continue;  // a folder that a browser made
-    if (!is_inner_path(path)) return fail(Code::kDataLoss, bucket.name_of(object.key) + " leads out of the checkpoint");
+    if (!is_inner_path(path))
+      return fail(Code::kDataLoss, bucket.name_of(object.key) + " leads out of the checkpoint");
     wanted.push_back({object.key, directory + "/" + path, object.size});
   }
   return wanted;
@@ -89,10 +94,12 @@ Owner owner_in(const std::string& text) {
 
 std::string owner_text(const Owner& owner) {
   if (owner.cluster.empty()) return "{}";
-  return dump_json(Json{{"owner", {{"cluster", owner.cluster}, {"trial", owner.trial.value}, {"run", owner.run}}}});
+  return dump_json(
+      Json{{"owner", {{"cluster", owner.cluster}, {"trial", owner.trial.value}, {"run", owner.run}}}});
 }
 
-/// False when nothing of it was there. The mark stays until all is gone, so that a removal which stops is found again.
+/// False when nothing of it was there. The mark stays until all is gone, so that a removal which stops is
+/// found again.
 Result<bool> remove_one(const Bucket& bucket, const std::string& uuid) {
   TRY_ASSIGN(const auto listing, bucket.list(uuid, false));
   std::vector<std::string> keys;
@@ -130,7 +137,8 @@ Status find_all(const Bucket& bucket, Done& done) {
     return tl::unexpected(text.error());
   };
   for (const Object& object : listing.objects) {
-    const std::string name = object.key.substr(0, object.key.size() - std::min(object.key.size(), sizeof kPartial - 1));
+    const std::string name =
+        object.key.substr(0, object.key.size() - std::min(object.key.size(), sizeof kPartial - 1));
     if (!object.key.ends_with(kPartial) || !is_checkpoint_name(name)) continue;
     marked.insert(name);
     TRY(note(name, object.key));

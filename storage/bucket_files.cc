@@ -25,7 +25,8 @@ Result<std::string> read_piece(const std::string& path, std::int64_t offset, std
   if (!file) return fail_errno(path);
   std::string bytes(static_cast<std::size_t>(count), '\0');
   for (std::int64_t done = 0; done < count;) {
-    const ssize_t got = ::pread(file.get(), bytes.data() + done, static_cast<std::size_t>(count - done), offset + done);
+    const ssize_t got =
+        ::pread(file.get(), bytes.data() + done, static_cast<std::size_t>(count - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(path);
     if (got == 0) return fail(Code::kDataLoss, path + " became shorter while it was read");
@@ -45,7 +46,9 @@ Status write_piece(int file, std::string_view bytes, std::int64_t offset) {
   return {};
 }
 
-std::int64_t part_size(std::int64_t size, std::int64_t least) { return std::max(least, size / kMostParts + 1); }
+std::int64_t part_size(std::int64_t size, std::int64_t least) {
+  return std::max(least, size / kMostParts + 1);
+}
 
 }  // namespace
 
@@ -81,7 +84,8 @@ Status Bucket::put_large(const std::string& key, const std::string& path, std::i
   std::vector<std::string> tags(static_cast<std::size_t>((size + part - 1) / part));
   Status done = together(tags.size(), [&](std::size_t i) -> Status {
     const std::int64_t offset = static_cast<std::int64_t>(i) * part;
-    TRY_ASSIGN(tags[i], put_part({key, path, id, static_cast<int>(i) + 1, offset, std::min(part, size - offset)}));
+    TRY_ASSIGN(tags[i],
+               put_part({key, path, id, static_cast<int>(i) + 1, offset, std::min(part, size - offset)}));
     return {};
   });
   if (done) done = complete(key, id, tags, size);
@@ -98,7 +102,8 @@ Result<std::string> Bucket::put_part(const Part& part) const {
             .body = bytes},
            &headers));
   const auto tag = headers.find("etag");
-  if (tag == headers.end()) return fail(Code::kDataLoss, name_of(part.key) + ": the store gave no ETag for a part");
+  if (tag == headers.end())
+    return fail(Code::kDataLoss, name_of(part.key) + ": the store gave no ETag for a part");
   return tag->second;
 }
 
@@ -106,11 +111,15 @@ Status Bucket::complete(const std::string& key, const std::string& id, const std
                         std::int64_t size) const {
   std::string body = "<CompleteMultipartUpload>";
   for (std::size_t i = 0; i < tags.size(); ++i) {
-    body += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + xml_escaped(tags[i]) + "</ETag></Part>";
+    body += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + xml_escaped(tags[i]) +
+            "</ETag></Part>";
   }
   body += "</CompleteMultipartUpload>";
-  const auto done = call({.method = "POST", .key = key, .query = {{"uploadId", id}},
-                          .headers = {{"content-type", "application/xml"}}, .body = body});
+  const auto done = call({.method = "POST",
+                          .key = key,
+                          .query = {{"uploadId", id}},
+                          .headers = {{"content-type", "application/xml"}},
+                          .body = body});
   if (done) return {};
   if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   // An answer was lost, and the attempt after it found the upload finished.
@@ -157,7 +166,8 @@ Status Bucket::get_part(const Wanted& file, std::int64_t offset, std::int64_t co
   const auto range = headers.find("content-range");
   const bool other = range != headers.end() && !range->second.ends_with("/" + std::to_string(file.size));
   if ((got && (done != count || other)) || done > count)
-    return fail(Code::kDataLoss, name_of(file.key) + " has not the " + std::to_string(file.size) + " bytes of its manifest");
+    return fail(Code::kDataLoss,
+                name_of(file.key) + " has not the " + std::to_string(file.size) + " bytes of its manifest");
   if (!got && got.error().message.find("InvalidRange") != std::string::npos)
     return fail(Code::kDataLoss, name_of(file.key) + " is shorter than its manifest says");
   if (!got) return tl::unexpected(got.error());

@@ -1,5 +1,6 @@
-// Owns libcurl as far as it is used here, loaded when it is first needed: with the thirty libraries that it brings it would
-// cost every start of a trial and of the command milliseconds, and few of them speak to a bucket.
+// Owns libcurl as far as it is used here, loaded when it is first needed: with the thirty libraries that it
+// brings it would cost every start of a trial and of the command milliseconds, and few of them speak to a
+// bucket.
 #pragma once
 
 #include <curl/curl.h>

@@ -32,11 +32,12 @@ struct Incoming {
   const Exchange& request;
   Answer answer = {};
   bool refused = false, too_long = false;
-  curl_off_t bytes = 0;  ///< both ways
+  curl_off_t bytes = 0;    ///< both ways
   std::string inner = {};  ///< the address that it stopped at
 };
 
-/// Connections to inner addresses are another handle's: nobody goes on with one that was not looked at for it.
+/// Connections to inner addresses are another handle's: nobody goes on with one that was not looked at for
+/// it.
 CURL* handle_of_thread(const Curl& curl, bool inner) {
   using Handle = std::unique_ptr<CURL, FreeCurl>;
   thread_local const Handle any(curl.easy_init(), FreeCurl{&curl}), outer(curl.easy_init(), FreeCurl{&curl});
@@ -54,7 +55,8 @@ std::size_t take_header(char* data, std::size_t size, std::size_t count, void* u
   std::string name(line.substr(0, colon));
   for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   const std::size_t begin = line.find_first_not_of(" \t", colon + 1), end = line.find_last_not_of(" \t\r\n");
-  incoming.answer.headers[name] = begin == line.npos || begin > end ? "" : std::string(line.substr(begin, end - begin + 1));
+  incoming.answer.headers[name] =
+      begin == line.npos || begin > end ? "" : std::string(line.substr(begin, end - begin + 1));
   return size * count;
 }
 
@@ -153,7 +155,8 @@ Result<Answer> exchange(const Exchange& request) {
   const CURLcode code = curl.easy_perform(handle);
   if (incoming.refused) return fail(Code::kCancelled, "the download was broken off");
   if (incoming.too_long) return fail(Code::kResourceExhausted, "the store's answer is too long");
-  if (code != CURLE_OK && !incoming.inner.empty()) return fail(Code::kFailedPrecondition, inner_words(incoming.inner));
+  if (code != CURLE_OK && !incoming.inner.empty())
+    return fail(Code::kFailedPrecondition, inner_words(incoming.inner));
   if (code != CURLE_OK) return fail(Code::kUnavailable, *reason != '\0' ? reason : curl.easy_strerror(code));
   long status = 0;
   curl.easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);

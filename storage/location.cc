@@ -48,9 +48,11 @@ bool is_bucket(const Json& storage) { return storage.is_object() && text_at(stor
 
 std::string check_endpoint(const std::string& endpoint) {
   const std::size_t begin = endpoint.starts_with("https://") ? 8 : endpoint.starts_with("http://") ? 7 : 0;
-  const std::string host = begin == 0 ? "" : endpoint.substr(begin, endpoint.size() - begin - endpoint.ends_with('/'));
+  const std::string host =
+      begin == 0 ? "" : endpoint.substr(begin, endpoint.size() - begin - endpoint.ends_with('/'));
   const bool good = !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view(".-:[]").find(static_cast<char>(c)) != std::string_view::npos;
+    return std::isalnum(c) != 0 ||
+           std::string_view(".-:[]").find(static_cast<char>(c)) != std::string_view::npos;
   });
   return good ? "" : "must be http://HOST or https://HOST, with a port where needed and nothing behind it";
 }
@@ -82,8 +84,11 @@ Result<Location> read_location(const Json& storage) {
 }
 
 Result<Location> location_of_url(const std::string& url) {
-  const std::size_t scheme = url.find("://"), slash = scheme == url.npos ? url.npos : url.find('/', scheme + 3);
-  Location at{.bucket = slash == url.npos ? "" : trimmed(url.substr(slash)), .prefix = {}, .endpoint = url.substr(0, slash)};
+  const std::size_t scheme = url.find("://"),
+                    slash = scheme == url.npos ? url.npos : url.find('/', scheme + 3);
+  Location at{.bucket = slash == url.npos ? "" : trimmed(url.substr(slash)),
+              .prefix = {},
+              .endpoint = url.substr(0, slash)};
   if (!check_bucket_name(at.bucket).empty() || !check_endpoint(at.endpoint).empty())
     return fail(Code::kInvalidArgument, "\"" + url + "\" is no bucket; expected https://HOST/BUCKET");
   use_environment(at);

@@ -22,9 +22,9 @@ struct Location {
 /// True of a `checkpoint_storage` whose type is s3.
 bool is_bucket(const Json& storage);
 
-/// From a `checkpoint_storage` of type s3. What it does not say, and keys that are masked in it, come from this process's
-/// environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; AWS_REGION or AWS_DEFAULT_REGION.
-/// kInvalidArgument naming the field.
+/// From a `checkpoint_storage` of type s3. What it does not say, and keys that are masked in it, come from
+/// this process's environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; AWS_REGION or
+/// AWS_DEFAULT_REGION. kInvalidArgument naming the field.
 Result<Location> read_location(const Json& storage);
 
 /// From https://HOST/BUCKET, and the environment.

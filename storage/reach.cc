@@ -21,14 +21,16 @@ bool is_inner4(std::uint32_t address) {
 bool is_inner6(const in6_addr& address) {
   const auto* bytes = address.s6_addr;
   const auto last = [&] {
-    return std::uint32_t{bytes[12]} << 24 | std::uint32_t{bytes[13]} << 16 | std::uint32_t{bytes[14]} << 8 | bytes[15];
+    return std::uint32_t{bytes[12]} << 24 | std::uint32_t{bytes[13]} << 16 | std::uint32_t{bytes[14]} << 8 |
+           bytes[15];
   };
   static constexpr std::uint8_t kTranslated[12] = {0, 0x64, 0xff, 0x9b};  // RFC 6052, section 2.1
   static constexpr std::uint8_t kMetadata[16] = {0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54};
-  if (IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_V4COMPAT(&address) || std::memcmp(bytes, kTranslated, 12) == 0)
+  if (IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_V4COMPAT(&address) ||
+      std::memcmp(bytes, kTranslated, 12) == 0)
     return is_inner4(last());
-  return IN6_IS_ADDR_LOOPBACK(&address) || IN6_IS_ADDR_UNSPECIFIED(&address) || IN6_IS_ADDR_LINKLOCAL(&address) ||
-         std::memcmp(bytes, kMetadata, 16) == 0;
+  return IN6_IS_ADDR_LOOPBACK(&address) || IN6_IS_ADDR_UNSPECIFIED(&address) ||
+         IN6_IS_ADDR_LINKLOCAL(&address) || std::memcmp(bytes, kMetadata, 16) == 0;
 }
 
 Reach& process_reach() {
@@ -56,7 +58,9 @@ bool is_trusted(const Reach& reach, const std::string& endpoint) {
 }
 
 std::string inner_words(const std::string& address) {
-  return address + " is an address of the master's own machine or link; an administrator can name the host in allowed_storage_hosts";
+  return address +
+         " is an address of the master's own machine or link; an administrator can name the host in "
+         "allowed_storage_hosts";
 }
 
 std::string refusal_of(const Reach& reach, const std::string& endpoint) {
@@ -65,15 +69,18 @@ std::string refusal_of(const Reach& reach, const std::string& endpoint) {
   if (!reach.hosts.empty())
     return "host " + host + " is not among the cluster's allowed_storage_hosts: " + join(reach.hosts, ", ");
   sockaddr_in four{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
-  sockaddr_in6 six{.sin6_family = AF_INET6, .sin6_port = 0, .sin6_flowinfo = 0, .sin6_addr = {}, .sin6_scope_id = 0};
-  const bool inner =
-      (::inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1 && is_inner(reinterpret_cast<const sockaddr&>(four))) ||
-      (::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1 && is_inner(reinterpret_cast<const sockaddr&>(six)));
+  sockaddr_in6 six{
+      .sin6_family = AF_INET6, .sin6_port = 0, .sin6_flowinfo = 0, .sin6_addr = {}, .sin6_scope_id = 0};
+  const bool inner = (::inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1 &&
+                      is_inner(reinterpret_cast<const sockaddr&>(four))) ||
+                     (::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1 &&
+                      is_inner(reinterpret_cast<const sockaddr&>(six)));
   return inner ? inner_words(host) : "";
 }
 
 bool is_inner(const sockaddr& address) {
-  if (address.sa_family == AF_INET) return is_inner4(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr));
+  if (address.sa_family == AF_INET)
+    return is_inner4(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr));
   return address.sa_family != AF_INET6 || is_inner6(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 

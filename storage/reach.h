@@ -1,5 +1,6 @@
-// Owns which stores a process contacts for others: whoever names an endpoint has the process send requests there, and what
-// answers on the process's own machine or link (a cloud's metadata, an unguarded service) was never meant for strangers.
+// Owns which stores a process contacts for others: whoever names an endpoint has the process send requests
+// there, and what answers on the process's own machine or link (a cloud's metadata, an unguarded service) was
+// never meant for strangers.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,7 +12,8 @@ namespace det::storage {
 
 struct Reach {
   bool anywhere = true;            ///< a user's own process: what it is told to contact is its user's affair
-  std::vector<std::string> hosts;  ///< else: the hosts that endpoints may name, whatever their addresses are; none: any host with an outer address
+  std::vector<std::string> hosts;  ///< else: the hosts that endpoints may name, whatever their addresses are;
+                                   ///< none: any host with an outer address
   std::string own;                 ///< the endpoint of the operator's own storage; as good as one of `hosts`
 };
 

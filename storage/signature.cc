@@ -12,8 +12,9 @@ namespace {
 std::string hmac(std::string_view key, std::string_view text) {
   std::string out(EVP_MAX_MD_SIZE, '\0');
   unsigned size = 0;
-  ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
-         text.size(), reinterpret_cast<unsigned char*>(out.data()), &size);
+  ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+         reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(out.data()), &size);
   out.resize(size);
   return out;
 }
@@ -66,10 +67,12 @@ void sign(Unsigned& request, const Location& location, const std::string& time) 
     names += (names.empty() ? "" : ";") + name;
   }
   const std::string canonical = request.method + "\n" + percent_encoded(request.path, true) + "\n" +
-                                encoded_query(request.query) + "\n" + headers + "\n" + names + "\n" + request.payload_sha256;
+                                encoded_query(request.query) + "\n" + headers + "\n" + names + "\n" +
+                                request.payload_sha256;
   const std::string day = time.substr(0, 8), scope = day + "/" + location.region + "/s3/aws4_request";
   const std::string text = "AWS4-HMAC-SHA256\n" + time + "\n" + scope + "\n" + sha256_hex(canonical);
-  const std::string key = hmac(hmac(hmac(hmac("AWS4" + location.secret_key, day), location.region), "s3"), "aws4_request");
+  const std::string key =
+      hmac(hmac(hmac(hmac("AWS4" + location.secret_key, day), location.region), "s3"), "aws4_request");
   request.headers["authorization"] = "AWS4-HMAC-SHA256 Credential=" + location.access_key + "/" + scope +
                                      ",SignedHeaders=" + names + ",Signature=" + to_hex(hmac(key, text));
 }

@@ -34,10 +34,12 @@ bool there(const std::string& path) {
 Result<bool> remove_one(const std::string& path) {
   // Through no link: whoever writes to the storage could lead us anywhere.
   std::error_code error;
-  if (fs::is_symlink(fs::path(path).parent_path(), error) && path.find(kTensorboard) != path.npos) return false;
+  if (fs::is_symlink(fs::path(path).parent_path(), error) && path.find(kTensorboard) != path.npos)
+    return false;
   const std::string hidden = path + ".partial";
   const bool was_there = there(path);
-  // What an earlier try left under the hidden name goes first: a directory takes no other's place unless that is empty.
+  // What an earlier try left under the hidden name goes first: a directory takes no other's place unless that
+  // is empty.
   if (there(hidden)) TRY(remove_tree(hidden));
   if (was_there && ::rename(path.c_str(), hidden.c_str()) != 0 && errno != ENOENT) return fail_errno(path);
   TRY(remove_tree(hidden));
@@ -78,8 +80,8 @@ Owner read_owner(const Json& manifest) {
   const Json* cluster = find_path(manifest, "owner.cluster");
   const Json* trial = find_path(manifest, "owner.trial");
   const Json* run = find_path(manifest, "owner.run");
-  if (cluster == nullptr || !cluster->is_string() || trial == nullptr || !trial->is_number_integer() || run == nullptr ||
-      !run->is_number_integer()) {
+  if (cluster == nullptr || !cluster->is_string() || trial == nullptr || !trial->is_number_integer() ||
+      run == nullptr || !run->is_number_integer()) {
     return {};
   }
   return Owner{cluster->get<std::string>(), TrialId(trial->get<std::int64_t>()), run->get<RunNumber>()};

@@ -1,5 +1,6 @@
-// Owns what the cluster itself does with checkpoints that lie as directories `<root>/<uuid>`: it lists and removes
-// them. Runs where the storage can be reached, on the master or on an agent. (Writing and reading: harness/src/checkpoint_dir.h.)
+// Owns what the cluster itself does with checkpoints that lie as directories `<root>/<uuid>`: it lists and
+// removes them. Runs where the storage can be reached, on the master or on an agent. (Writing and reading:
+// harness/src/checkpoint_dir.h.)
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,10 @@ struct Work {
 };
 struct Done {
   std::vector<std::string> removed;
-  std::vector<std::string> absent;  ///< were not there, while the storage was; or no name that anything of ours has
+  std::vector<std::string>
+      absent;  ///< were not there, while the storage was; or no name that anything of ours has
   std::vector<Found> found;
-  std::string error;                ///< why the first of the others is still there; "" when all is done
+  std::string error;  ///< why the first of the others is still there; "" when all is done
 };
 
 /// A uuid: never a path, and no name that a directory of somebody else is likely to have.
@@ -42,9 +44,9 @@ bool is_checkpoint_name(std::string_view name);
 /// Where the trials of an experiment write for TensorBoard.
 std::string tensorboard_name(ExperimentId experiment);
 
-/// Repeats safely. A checkpoint goes out of sight first (its name gets `.partial`), so it is there whole or not at all.
-/// A storage that is not there, or holds nothing at all, is an error: it may be a mount that is missing, and nothing is
-/// said of what lies in it.
+/// Repeats safely. A checkpoint goes out of sight first (its name gets `.partial`), so it is there whole or
+/// not at all. A storage that is not there, or holds nothing at all, is an error: it may be a mount that is
+/// missing, and nothing is said of what lies in it.
 Done perform(const Work& work);
 
 }  // namespace det::storage

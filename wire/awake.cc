@@ -25,7 +25,8 @@ grpc::GenericStub& nowhere() {
 
 void wake_one() {
   const auto call = std::make_shared<Call>();
-  nowhere().UnaryCall(&call->context, "/det/awake", {}, &call->request, &call->response, [call](const grpc::Status&) {});
+  nowhere().UnaryCall(&call->context, "/det/awake", {}, &call->request, &call->response,
+                      [call](const grpc::Status&) {});
 }
 
 }  // namespace

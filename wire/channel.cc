@@ -42,7 +42,7 @@ MasterTrust trust_from_environment(std::string_view master) {
 }
 
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const MasterTrust& trust,
-                                                                     grpc::ChannelArguments& arguments) {
+                                                                      grpc::ChannelArguments& arguments) {
   if (!trust.tls) return grpc::InsecureChannelCredentials();
   if (trust.cert_file == "noverify") return believe_anybody();
   if (!trust.cert_name.empty()) arguments.SetSslTargetNameOverride(trust.cert_name);

@@ -15,9 +15,11 @@ namespace det {
 /// Whom a client believes to be the master, and what it proves itself with.
 struct MasterTrust {
   bool tls = false;
-  std::string cert_file;  ///< PEM of what vouches for the master; "": what the system trusts; "noverify": anybody
+  std::string
+      cert_file;  ///< PEM of what vouches for the master; "": what the system trusts; "noverify": anybody
   std::string cert_name;  ///< the name that its certificate is for; "": the host that is called
-  std::string own_cert, own_key;  ///< files of the client's certificate; read again when they change; "": none
+  std::string own_cert,
+      own_key;  ///< files of the client's certificate; read again when they change; "": none
 };
 
 /// "https://host:1" and so on: what TLS it asks for, and the address without the scheme.
@@ -29,6 +31,6 @@ MasterTrust trust_from_environment(std::string_view master);
 
 /// kNotFound and so on when cert_file cannot be read. Adds to `arguments` what the trust asks for.
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const MasterTrust& trust,
-                                                                     grpc::ChannelArguments& arguments);
+                                                                      grpc::ChannelArguments& arguments);
 
 }  // namespace det

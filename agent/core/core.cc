@@ -9,10 +9,11 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kKillMargin = seconds(10);        // a supervisor that has not obeyed by then is stuck
-constexpr Duration kReportOwnExit = seconds(30);     // longest wait for the log of a task that ended by itself
-constexpr Duration kReportStoppedExit = seconds(2);  // the same where the task was stopped: no decision needs its log
-constexpr Duration kFarewell = seconds(5);           // at our end, for the master's last word
+constexpr Duration kKillMargin = seconds(10);     // a supervisor that has not obeyed by then is stuck
+constexpr Duration kReportOwnExit = seconds(30);  // longest wait for the log of a task that ended by itself
+constexpr Duration kReportStoppedExit =
+    seconds(2);                             // the same where the task was stopped: no decision needs its log
+constexpr Duration kFarewell = seconds(5);  // at our end, for the master's last word
 
 void earliest(std::optional<MonoTime>& best, const std::optional<MonoTime>& candidate) {
   if (candidate && (!best || *candidate < *best)) best = candidate;

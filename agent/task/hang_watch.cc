@@ -9,7 +9,7 @@ namespace {
 
 /// When the file was touched last; the epoch when it is not there.
 WallTime touched_at(const std::string& path) {
-  struct stat entry{};
+  struct stat entry {};
   if (::stat(path.c_str(), &entry) != 0) return {};
   return {entry.st_mtim.tv_sec * std::int64_t{1'000'000} + entry.st_mtim.tv_nsec / 1000};
 }

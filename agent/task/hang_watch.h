@@ -1,5 +1,6 @@
-// Owns telling a task that hangs from one that is slow: it has shown signs of life by its heartbeat file, and then neither touched
-// that file nor printed anything for too long. What never touched it does not speak our language and is not judged.
+// Owns telling a task that hangs from one that is slow: it has shown signs of life by its heartbeat file, and
+// then neither touched that file nor printed anything for too long. What never touched it does not speak our
+// language and is not judged.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ class HangWatch {
   void saw_output(MonoTime now) { alive_ = now; }
   /// When hangs() wants to be asked again; of use while watches().
   MonoTime next_look() const { return look_; }
-  /// Looks at the file when it is time to. True once the silence has lasted for timeout(), as seen by the machine's monotonic
-  /// clock: a wall clock that is set says nothing, and time asleep does not count.
+  /// Looks at the file when it is time to. True once the silence has lasted for timeout(), as seen by the
+  /// machine's monotonic clock: a wall clock that is set says nothing, and time asleep does not count.
   bool hangs(MonoTime now);
 
  private:

@@ -33,7 +33,8 @@ std::optional<Stat> read_stat(pid_t pid) {
   const std::vector<std::string> fields = split(std::string_view(*text).substr(end + 2), ' ');
   if (fields.size() < 20) return std::nullopt;
   Stat stat;
-  if (const std::size_t begin = text->find('('); begin < end) stat.name = text->substr(begin + 1, end - begin - 1);
+  if (const std::size_t begin = text->find('('); begin < end)
+    stat.name = text->substr(begin + 1, end - begin - 1);
   stat.state = fields[0].empty() ? '?' : fields[0][0];
   std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), stat.parent);
   std::from_chars(fields[19].data(), fields[19].data() + fields[19].size(), stat.start);

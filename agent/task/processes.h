@@ -21,8 +21,8 @@ UniqueFd open_process(const ProcessId& process);
 
 /// All live descendants of `ancestor`, itself not among them.
 std::vector<pid_t> descendants(pid_t ancestor);
-/// What a live process does, for people: "det-harness (pid 12): state S, waits in futex_wait_queue"; the place in the kernel where
-/// we may know it. "" when it is gone.
+/// What a live process does, for people: "det-harness (pid 12): state S, waits in futex_wait_queue"; the
+/// place in the kernel where we may know it. "" when it is gone.
 std::string describe_process(pid_t pid);
 /// All live processes whose environment, as they were started, has exactly `entry` ("NAME=value"); those that
 /// may not be read are passed over. This process is never among them.

@@ -40,9 +40,12 @@ auto read_json(const std::string& path, Read read) -> decltype(read(std::declval
 }  // namespace
 
 Status TaskDir::write_spec(const TaskSpec& spec) const {
-  const Json value{{"argv", encode(spec.argv)},          {"env", encode(spec.env)},
-                   {"cwd", to_base64(spec.cwd)},         {"attaches", spec.attaches},
-                   {"grace_micros", spec.grace.count()}, {"unshipped_bytes", spec.unshipped_bytes},
+  const Json value{{"argv", encode(spec.argv)},
+                   {"env", encode(spec.env)},
+                   {"cwd", to_base64(spec.cwd)},
+                   {"attaches", spec.attaches},
+                   {"grace_micros", spec.grace.count()},
+                   {"unshipped_bytes", spec.unshipped_bytes},
                    {"hang_micros", spec.hang_timeout.count()}};
   return replace_file(path_ + "/spec.json", dump_json(value), 0600);
 }
@@ -73,7 +76,9 @@ Result<ProcessId> TaskDir::read_supervisor() const {
 }
 
 Status TaskDir::write_exit(const TaskExit& exit) const {
-  Json value{{"code", exit.status.code}, {"signal", exit.status.signal}, {"message", exit.message},
+  Json value{{"code", exit.status.code},
+             {"signal", exit.status.signal},
+             {"message", exit.message},
              {"last_lines", encode(exit.last_lines)}};
   if (exit.memory_limit) value["memory_limit"] = *exit.memory_limit;
   if (exit.hung_for) value["hung_micros"] = exit.hung_for->count();
@@ -83,7 +88,9 @@ Status TaskDir::write_exit(const TaskExit& exit) const {
 Result<TaskExit> TaskDir::read_exit() const {
   return read_json(path_ + "/exit.json", [](const Json& value) -> Result<TaskExit> {
     TaskExit exit{{value.at("code").get<int>(), value.at("signal").get<int>()},
-                  value.at("message").get<std::string>(), {}, {}};
+                  value.at("message").get<std::string>(),
+                  {},
+                  {}};
     // Supervisors outlive their agent: that of an older release says less.
     if (value.contains("last_lines")) {
       TRY_ASSIGN(exit.last_lines, decode(value.at("last_lines")));

@@ -1,5 +1,6 @@
 // Owns the files in an allocation's directory by which the agent and the supervisor speak, and which outlive
-// both, though not the machine: after a power cut no process of it is left, and what cannot be read counts as lost:
+// both, though not the machine: after a power cut no process of it is left, and what cannot be read counts as
+// lost:
 //   spec.json        agent → supervisor: what to run
 //   supervisor.json  the supervisor: who it is
 //   stop.json        agent → its next life: why the allocation is being ended
@@ -28,9 +29,9 @@ struct TaskSpec {
   std::vector<std::string> env;  ///< "NAME=value", the whole of it
   std::string cwd;
   bool attaches = false;  ///< a harness, which speaks to the master itself; else it runs as soon as it exists
-  Duration grace = kDefaultKillGrace;         ///< SIGTERM to SIGKILL
-  Duration hang_timeout{0};                   ///< silent for longer, it hangs; 0: never
-  std::int64_t unshipped_bytes = 1LL << 30;   ///< of log; what comes beyond it is dropped and counted
+  Duration grace = kDefaultKillGrace;        ///< SIGTERM to SIGKILL
+  Duration hang_timeout{0};                  ///< silent for longer, it hangs; 0: never
+  std::int64_t unshipped_bytes = 1LL << 30;  ///< of log; what comes beyond it is dropped and counted
 };
 
 /// Names one process for ever: pids come again, start times with them do not.
@@ -44,7 +45,8 @@ struct ProcessId {
 struct TaskExit {
   ExitStatus status;
   std::string message;
-  std::vector<std::string> last_lines;  ///< of its errors, else of its output; none when it ended well. Any bytes
+  std::vector<std::string>
+      last_lines;  ///< of its errors, else of its output; none when it ended well. Any bytes
   /// Set when the kernel killed it, or one of its processes, for want of memory. In bytes.
   std::optional<std::int64_t> memory_limit;
   /// Set when the supervisor ended it because it had been silent for that long.
@@ -61,7 +63,8 @@ class TaskDir {
   std::string workdir() const { return path_ + "/workdir"; }
   /// What the task sees as /run/determined, where it may (upstream's containers have it).
   std::string upstream() const { return path_ + "/determined"; }
-  /// A link to the directory that the task sees as /determined_shared_fs, where it may; only of storages of type shared_fs.
+  /// A link to the directory that the task sees as /determined_shared_fs, where it may; only of storages of
+  /// type shared_fs.
   std::string upstream_storage() const { return path_ + "/shared_fs"; }
   /// Where the task looks for it: below the directory that DET_RUN_DIR names.
   std::string heartbeat() const { return path_ + "/heartbeat"; }

@@ -7,7 +7,8 @@
 
 int main() {
   det::core::Context core = det::core::init();
-  std::cout << (core.info().on_cluster ? "trial " + std::to_string(core.info().trial_id) : "no cluster") << std::endl;
+  std::cout << (core.info().on_cluster ? "trial " + std::to_string(core.info().trial_id) : "no cluster")
+            << std::endl;
 
   Cubic cubic;
   for (int batch = 1; batch <= 500; ++batch) {

@@ -15,6 +15,7 @@ int main() {
       core.train().report_training_metrics(batch, {{"loss", slope.loss}});
       core.train().report_progress(double(batch) / batches);
     }
-    if (batch % 100 == 0) core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
+    if (batch % 100 == 0)
+      core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
   }
 }

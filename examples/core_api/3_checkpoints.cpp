@@ -26,7 +26,8 @@ int main() {
       core.train().report_progress(double(batch) / batches);
     }
     const bool leave = core.preempt().should_preempt();
-    if (batch % 100 == 0) core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
+    if (batch % 100 == 0)
+      core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
     if (batch % 100 == 0 || leave) store(core, cubic, batch);
     if (leave) return 0;
   }

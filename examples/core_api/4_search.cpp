@@ -1,4 +1,5 @@
-// Stage 4: takes its hyperparameters from the search, which compares validations and ends trials that fall behind.
+// Stage 4: takes its hyperparameters from the search, which compares validations and ends trials that fall
+// behind.
 #include <det/core.h>
 
 #include "cubic.h"
@@ -31,7 +32,8 @@ int main() {
       core.train().report_progress(double(batch) / batches);
     }
     const bool leave = core.preempt().should_preempt();  // a pause, or the end of a trial that fell behind
-    if (batch % 25 == 0) core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
+    if (batch % 25 == 0)
+      core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
     if (batch == batches || leave) store(core, cubic, batch);
     if (leave) return 0;
   }

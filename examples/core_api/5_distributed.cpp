@@ -1,10 +1,11 @@
-// Stage 5: several processes, each with a share of the points. Every rank makes the same exchanges in the same order; the
-// chief alone reports and saves.
+// Stage 5: several processes, each with a share of the points. Every rank makes the same exchanges in the
+// same order; the chief alone reports and saves.
 #include <det/core.h>
 
 #include "cubic.h"
 
-/// The slope over all points: each rank's share, added up in the order of ranks, so that all ranks get the same bits.
+/// The slope over all points: each rank's share, added up in the order of ranks, so that all ranks get the
+/// same bits.
 Slope slope_of_all(det::DistributedContext& ranks, const Cubic& cubic) {
   const Slope own = slope_of(cubic, ranks.rank(), ranks.size());
   Slope sum;
@@ -35,7 +36,8 @@ int main() {
       core.train().report_progress(double(batch) / batches);
     }
     const bool leave = core.preempt().should_preempt();  // the chief's answer, on every rank
-    if (batch % 100 == 0) core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
+    if (batch % 100 == 0)
+      core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
     if ((batch % 100 == 0 || leave) && ranks.is_chief()) {
       core.checkpoint().store_path({{"steps_completed", batch}},
                                    [&](const std::string& directory) { save(cubic, directory); });

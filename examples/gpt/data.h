@@ -10,11 +10,15 @@
 #include <string>
 #include <vector>
 
-/// Windows of `length` bytes of a text, one beginning at every `stride`; batches are [bytes, the byte after each].
+/// Windows of `length` bytes of a text, one beginning at every `stride`; batches are [bytes, the byte after
+/// each].
 class Windows : public det::Dataset {
  public:
   Windows(torch::Tensor text, int64_t length, int64_t stride)
-      : text_(std::move(text)), length_(length), stride_(stride), size_((text_.numel() - length - 1) / stride + 1) {
+      : text_(std::move(text)),
+        length_(length),
+        stride_(stride),
+        size_((text_.numel() - length - 1) / stride + 1) {
     if (text_.numel() < length + 1) throw std::runtime_error("the text is shorter than the context");
   }
   int64_t size() const override { return size_; }
@@ -35,5 +39,6 @@ inline torch::Tensor read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot open " + path + "; set data.file");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return torch::from_blob(const_cast<char*>(text.data()), {static_cast<int64_t>(text.size())}, torch::kByte).clone();
+  return torch::from_blob(const_cast<char*>(text.data()), {static_cast<int64_t>(text.size())}, torch::kByte)
+      .clone();
 }

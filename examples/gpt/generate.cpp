@@ -1,7 +1,7 @@
 // Goes on with a text: `gpt_generate CHECKPOINT "The license " 200`. The checkpoint says which model it is.
-#include "model_def.cpp"
-
 #include <iostream>
+
+#include "model_def.cpp"
 
 int main(int argc, char** argv) try {
   if (argc != 4) {

@@ -1,5 +1,5 @@
-// A transformer that guesses the next byte of a text: the decoder of Vaswani and others (2017) in the form of GPT-2,
-// normalized before each branch.
+// A transformer that guesses the next byte of a text: the decoder of Vaswani and others (2017) in the form of
+// GPT-2, normalized before each branch.
 #pragma once
 
 #include <torch/torch.h>
@@ -8,13 +8,16 @@
 #include <cmath>
 
 /// softmax(q k' / sqrt(d)) v, where no position sees a later one. q, k, v: [B, heads, T, d].
-inline torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
+inline torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
+                                      const torch::Tensor& v) {
 #if TORCH_VERSION_MAJOR >= 2
-  return at::scaled_dot_product_attention(q, k, v, {}, /*dropout_p=*/0, /*is_causal=*/true);  // flash attention on GPUs
+  return at::scaled_dot_product_attention(q, k, v, {}, /*dropout_p=*/0,
+                                          /*is_causal=*/true);  // flash attention on GPUs
 #else
   const int64_t length = q.size(2);
   const torch::Tensor later = torch::ones({length, length}, q.options().dtype(torch::kBool)).triu(1);
-  const torch::Tensor scores = torch::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3)));
+  const torch::Tensor scores =
+      torch::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3)));
   return torch::matmul(scores.masked_fill(later, -INFINITY).softmax(-1).to(v.dtype()), v);
 #endif
 }
@@ -43,7 +46,8 @@ struct LayerImpl : torch::nn::Module {
         drop(register_module("drop", torch::nn::Dropout(dropout))) {}
 
   torch::Tensor forward(torch::Tensor x) {  // [B, T, width]
-    const auto heads_first = qkv(norm1(x)).view({x.size(0), x.size(1), 3, heads, -1}).permute({2, 0, 3, 1, 4});
+    const auto heads_first =
+        qkv(norm1(x)).view({x.size(0), x.size(1), 3, heads, -1}).permute({2, 0, 3, 1, 4});
     const torch::Tensor seen = causal_attention(heads_first[0], heads_first[1], heads_first[2]);
     x = x + drop(out(seen.transpose(1, 2).reshape(x.sizes())));
     return x + drop(fc2(torch::gelu(fc1(norm2(x)))));

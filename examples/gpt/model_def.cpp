@@ -9,14 +9,15 @@ class GptTrial : public det::Trial {
   explicit GptTrial(det::TrialContext& context)
       : context_(context),
         length_(context.get_hparam<int64_t>("context")),
-        model_(context.wrap_model(Gpt(context.get_hparam<int64_t>("layers"), context.get_hparam<int64_t>("width"),
-                                      context.get_hparam<int64_t>("heads"), length_,
-                                      context.get_hparam<double>("dropout")))),
+        model_(context.wrap_model(
+            Gpt(context.get_hparam<int64_t>("layers"), context.get_hparam<int64_t>("width"),
+                context.get_hparam<int64_t>("heads"), length_, context.get_hparam<double>("dropout")))),
         optimizer_(context.wrap_optimizer(torch::optim::AdamW(
             model_->parameters(), torch::optim::AdamWOptions(context.get_hparam<double>("learning_rate"))
                                       .betas({0.9, 0.95})
                                       .weight_decay(context.get_hparam<double>("weight_decay"))))) {
-    const int64_t batches = context.get_hparam<int64_t>("batches"), warm_up = std::max<int64_t>(1, batches / 20);
+    const int64_t batches = context.get_hparam<int64_t>("batches"),
+                  warm_up = std::max<int64_t>(1, batches / 20);
     context.wrap_lr_scheduler(
         det::warm_up(optimizer_, warm_up, det::CosineAnnealingLR(optimizer_, {.T_max = batches - warm_up})),
         det::LRStepMode::kEveryBatch);
@@ -31,7 +32,8 @@ class GptTrial : public det::Trial {
   det::DataLoader build_validation_data_loader() override {
     const torch::Tensor text = read_text(context_.get_data_config().at("file"));
     const int64_t begin = text.numel() * 9 / 10;
-    return {Windows(text.narrow(0, begin, text.numel() - begin), length_, /*stride=*/length_), {.batch_size = 16}};
+    return {Windows(text.narrow(0, begin, text.numel() - begin), length_, /*stride=*/length_),
+            {.batch_size = 16}};
   }
 
   det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
@@ -43,7 +45,9 @@ class GptTrial : public det::Trial {
     return {{"loss", loss}};
   }
 
-  det::Metrics evaluate_batch(det::Batch& batch) override { return {{"validation_loss", loss_of_next_byte(batch)}}; }
+  det::Metrics evaluate_batch(det::Batch& batch) override {
+    return {{"validation_loss", loss_of_next_byte(batch)}};
+  }
 
   Gpt& model() { return model_; }
 

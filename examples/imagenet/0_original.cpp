@@ -1,4 +1,5 @@
-// Where the tutorial starts: a training script written by hand with LibTorch alone, ResNet on CIFAR-10's binary files.
+// Where the tutorial starts: a training script written by hand with LibTorch alone, ResNet on CIFAR-10's
+// binary files.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -16,18 +17,25 @@ struct Args {
 
 Args parse_args(int argc, char** argv) {
   Args args;
-  const std::map<std::string, std::string*> words{{"--data", &args.data}, {"--arch", &args.arch}, {"--save", &args.save}};
-  const std::map<std::string, int64_t*> numbers{{"--epochs", &args.epochs}, {"--batch-size", &args.batch_size},
-                                                {"--print-freq", &args.print_freq}, {"--seed", &args.seed},
+  const std::map<std::string, std::string*> words{
+      {"--data", &args.data}, {"--arch", &args.arch}, {"--save", &args.save}};
+  const std::map<std::string, int64_t*> numbers{{"--epochs", &args.epochs},
+                                                {"--batch-size", &args.batch_size},
+                                                {"--print-freq", &args.print_freq},
+                                                {"--seed", &args.seed},
                                                 {"--max-batches", &args.max_batches}};
   const std::map<std::string, double*> fractions{
       {"--lr", &args.lr}, {"--momentum", &args.momentum}, {"--weight-decay", &args.weight_decay}};
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
-    if (words.count(name)) *words.at(name) = argv[i + 1];
-    else if (numbers.count(name)) *numbers.at(name) = std::atoll(argv[i + 1]);
-    else if (fractions.count(name)) *fractions.at(name) = std::atof(argv[i + 1]);
-    else throw std::invalid_argument("unknown option " + name);
+    if (words.count(name))
+      *words.at(name) = argv[i + 1];
+    else if (numbers.count(name))
+      *numbers.at(name) = std::atoll(argv[i + 1]);
+    else if (fractions.count(name))
+      *fractions.at(name) = std::atof(argv[i + 1]);
+    else
+      throw std::invalid_argument("unknown option " + name);
   }
   return args;
 }
@@ -101,16 +109,18 @@ int main(int argc, char** argv) {
   torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
   ResNet model(args.arch, /*classes=*/10);
   model->to(device);
-  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(args.lr)
-                                                       .momentum(args.momentum)
-                                                       .weight_decay(args.weight_decay));
+  torch::optim::SGD optimizer(
+      model->parameters(),
+      torch::optim::SGDOptions(args.lr).momentum(args.momentum).weight_decay(args.weight_decay));
   const auto prepared = [&](const std::vector<std::string>& names) {
-    return Cifar10(args.data, names).map(torch::data::transforms::Normalize<>(0.5, 0.5))
+    return Cifar10(args.data, names)
+        .map(torch::data::transforms::Normalize<>(0.5, 0.5))
         .map(torch::data::transforms::Stack<>());
   };
-  auto train_loader = torch::data::make_data_loader(
-      prepared({"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}),
-      args.batch_size);
+  auto train_loader =
+      torch::data::make_data_loader(prepared({"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                              "data_batch_4.bin", "data_batch_5.bin"}),
+                                    args.batch_size);
   auto val_loader = torch::data::make_data_loader(prepared({"test_batch.bin"}), args.batch_size);
 
   double best = -1;

@@ -1,5 +1,5 @@
-// ImageNet's folders, a folder a class under train/ and val/; or, for those without, CIFAR-10: its binary files, or
-// folders as well.
+// ImageNet's folders, a folder a class under train/ and val/; or, for those without, CIFAR-10: its binary
+// files, or folders as well.
 #pragma once
 
 #include <det/det.h>
@@ -25,7 +25,8 @@ inline std::shared_ptr<const det::Dataset> load_images(const det::Json& config, 
   namespace T = det::transforms;
   const T::Transform normalize = T::normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
   const T::Transform transform =
-      train ? T::compose({T::random_resized_crop(224), T::random_horizontal_flip(), T::to_tensor(), normalize})
-            : T::compose({T::resize(256), T::center_crop(224), T::to_tensor(), normalize});
+      train
+          ? T::compose({T::random_resized_crop(224), T::random_horizontal_flip(), T::to_tensor(), normalize})
+          : T::compose({T::resize(256), T::center_crop(224), T::to_tensor(), normalize});
   return std::make_shared<det::ImageFolder>(dir + (train ? "/train" : "/val"), transform);
 }

@@ -18,7 +18,8 @@ class ImageNetTrial : public det::Trial {
             model_->parameters(), torch::optim::SGDOptions(context.get_hparam<double>("lr"))
                                       .momentum(context.get_hparam<double>("momentum"))
                                       .weight_decay(context.get_hparam<double>("weight_decay"))))) {
-    context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 30, .gamma = 0.1}), det::LRStepMode::kEveryEpoch);
+    context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 30, .gamma = 0.1}),
+                              det::LRStepMode::kEveryEpoch);
   }
 
   det::DataLoader build_training_data_loader() override {

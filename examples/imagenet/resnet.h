@@ -1,5 +1,5 @@
-// ResNet-18 and ResNet-50 (He and others, Deep Residual Learning for Image Recognition, 2015), with the names of
-// torchvision, so that its weights fit.
+// ResNet-18 and ResNet-50 (He and others, Deep Residual Learning for Image Recognition, 2015), with the names
+// of torchvision, so that its weights fit.
 #pragma once
 
 #include <torch/torch.h>
@@ -11,7 +11,8 @@
 /// Convolutions of 3, 3 (basic) or 1, 3, 1 (bottleneck) pixels, added to what came in.
 struct BlockImpl : torch::nn::Module {
   BlockImpl(int64_t in, int64_t width, int64_t stride, bool bottleneck) {
-    const std::vector<int64_t> sizes = bottleneck ? std::vector<int64_t>{1, 3, 1} : std::vector<int64_t>{3, 3};
+    const std::vector<int64_t> sizes =
+        bottleneck ? std::vector<int64_t>{1, 3, 1} : std::vector<int64_t>{3, 3};
     const int64_t out = bottleneck ? 4 * width : width;
     int64_t channels = in;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -21,9 +22,10 @@ struct BlockImpl : torch::nn::Module {
     }
     if (stride != 1 || in != out) {
       downsample = register_module(
-          "downsample", torch::nn::Sequential(
-                            torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)),
-                            torch::nn::BatchNorm2d(out)));
+          "downsample",
+          torch::nn::Sequential(
+              torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)),
+              torch::nn::BatchNorm2d(out)));
     }
   }
 
@@ -44,8 +46,8 @@ struct BlockImpl : torch::nn::Module {
   void add(int64_t in, int64_t out, int64_t size, int64_t stride) {
     const std::string number = std::to_string(convs.size() + 1);
     torch::nn::Conv2dOptions options(in, out, size);
-    convs.push_back(register_module(
-        "conv" + number, torch::nn::Conv2d(options.stride(stride).padding(size / 2).bias(false))));
+    convs.push_back(register_module("conv" + number,
+                                    torch::nn::Conv2d(options.stride(stride).padding(size / 2).bias(false))));
     bns.push_back(register_module("bn" + number, torch::nn::BatchNorm2d(out)));
   }
 };
@@ -53,9 +55,11 @@ TORCH_MODULE(Block);
 
 struct ResNetImpl : torch::nn::Module {
   explicit ResNetImpl(const std::string& arch, int64_t classes = 1000) {
-    if (arch != "resnet18" && arch != "resnet50") throw std::invalid_argument("arch is resnet18 or resnet50, not " + arch);
+    if (arch != "resnet18" && arch != "resnet50")
+      throw std::invalid_argument("arch is resnet18 or resnet50, not " + arch);
     const bool bottleneck = arch == "resnet50";
-    const std::vector<int64_t> depths = bottleneck ? std::vector<int64_t>{3, 4, 6, 3} : std::vector<int64_t>{2, 2, 2, 2};
+    const std::vector<int64_t> depths =
+        bottleneck ? std::vector<int64_t>{3, 4, 6, 3} : std::vector<int64_t>{2, 2, 2, 2};
     conv1 = register_module(
         "conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false)));
     bn1 = register_module("bn1", torch::nn::BatchNorm2d(64));

@@ -1,4 +1,5 @@
-// Where the digits come from: data.dir of the configuration, else the network (once, checked, cached), else drawn here.
+// Where the digits come from: data.dir of the configuration, else the network (once, checked, cached), else
+// drawn here.
 #pragma once
 
 #include <det/det.h>
@@ -9,7 +10,8 @@
 
 #include "digits.h"
 
-// A directory with the four files of MNIST, and whether they are the real ones. Says so again at the end when not.
+// A directory with the four files of MNIST, and whether they are the real ones. Says so again at the end when
+// not.
 class Data {
  public:
   Data(std::string dir, bool drawn) : dir_(std::move(dir)), drawn_(drawn) {}

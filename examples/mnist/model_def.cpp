@@ -9,9 +9,9 @@ class MNistTrial : public det::Trial {
   explicit MNistTrial(det::TrialContext& context)
       : context_(context),
         data_(find_data(context.get_data_config())),
-        model_(context.wrap_model(Net(context.get_hparam<int>("n_filters1"), context.get_hparam<int>("n_filters2"),
-                                      context.get_hparam<double>("dropout1"),
-                                      context.get_hparam<double>("dropout2")))),
+        model_(context.wrap_model(
+            Net(context.get_hparam<int>("n_filters1"), context.get_hparam<int>("n_filters2"),
+                context.get_hparam<double>("dropout1"), context.get_hparam<double>("dropout2")))),
         optimizer_(context.wrap_optimizer(
             torch::optim::Adam(model_->parameters(), context.get_hparam<double>("learning_rate")))) {}
 

@@ -1,4 +1,5 @@
-// Where MNIST comes from: data.dir of the configuration, else the network, into a folder of each process's own.
+// Where MNIST comes from: data.dir of the configuration, else the network, into a folder of each process's
+// own.
 #pragma once
 
 #include <det/det.h>
@@ -8,7 +9,8 @@
 #include <string>
 
 inline std::string find_mnist(det::TrialContext& context) {
-  if (const det::Json& data = context.get_data_config(); data.contains("dir")) return data.at("dir").get<std::string>();
+  if (const det::Json& data = context.get_data_config(); data.contains("dir"))
+    return data.at("dir").get<std::string>();
   const std::map<std::string, std::string> sha256_of{
       {"train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
       {"train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},

@@ -1,4 +1,5 @@
-// The trial in the managed style: says what the model, the optimizer and the loss are; stepping is the platform's.
+// The trial in the managed style: says what the model, the optimizer and the loss are; stepping is the
+// platform's.
 #include <det/det.h>
 
 #include "data.h"
@@ -15,17 +16,19 @@ class MNistTrial : public det::ManagedTrial<torch::nn::Sequential> {
     namespace nn = torch::nn;
     const int64_t filters1 = context_.get_hparam<int64_t>("n_filters1");
     const int64_t filters2 = context_.get_hparam<int64_t>("n_filters2");
-    nn::Sequential model(nn::Conv2d(1, filters1, 5), nn::MaxPool2d(2), nn::ReLU(),           // 28 × 28 → 12 × 12
-                         nn::Conv2d(filters1, filters2, 5), nn::MaxPool2d(2), nn::ReLU(),    // → 4 × 4
+    nn::Sequential model(nn::Conv2d(1, filters1, 5), nn::MaxPool2d(2), nn::ReLU(),  // 28 × 28 → 12 × 12
+                         nn::Conv2d(filters1, filters2, 5), nn::MaxPool2d(2), nn::ReLU(),  // → 4 × 4
                          nn::Flatten(), nn::Linear(16 * filters2, 50), nn::ReLU(),
-                         nn::Dropout(context_.get_hparam<double>("dropout")), nn::Linear(50, 10), nn::LogSoftmax(1));
+                         nn::Dropout(context_.get_hparam<double>("dropout")), nn::Linear(50, 10),
+                         nn::LogSoftmax(1));
     det::reset_parameters(*model);
     return model;
   }
 
   std::unique_ptr<torch::optim::Optimizer> optimizer(torch::nn::Sequential& model) override {
     return std::make_unique<torch::optim::SGD>(
-        model->parameters(), torch::optim::SGDOptions(context_.get_hparam<double>("learning_rate")).momentum(0.9));
+        model->parameters(),
+        torch::optim::SGDOptions(context_.get_hparam<double>("learning_rate")).momentum(0.9));
   }
 
   det::DataLoader build_training_data_loader() override {

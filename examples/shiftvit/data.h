@@ -1,5 +1,5 @@
-// MNIST (IDX files), CIFAR-10 (its binary version, or a folder a class), ImageNet (a folder a class, or a list made by
-// generate_blob_list), as `data` of the configuration says.
+// MNIST (IDX files), CIFAR-10 (its binary version, or a folder a class), ImageNet (a folder a class, or a
+// list made by generate_blob_list), as `data` of the configuration says.
 #pragma once
 
 #include <det/bucket.h>
@@ -15,9 +15,9 @@
 
 #include "mix.h"
 
-/// Images named by a list: a line has a path below `directory`, a tab, and the number of the class. Reading a list is
-/// much faster than looking for the files where each look goes over a network. With a bucket an image that is not in
-/// `directory` is fetched into it from there, once.
+/// Images named by a list: a line has a path below `directory`, a tab, and the number of the class. Reading a
+/// list is much faster than looking for the files where each look goes over a network. With a bucket an image
+/// that is not in `directory` is fetched into it from there, once.
 class ListedImages : public det::AugmentedDataset {
  public:
   ListedImages(std::string directory, const std::string& list, const std::string& bucket,
@@ -70,8 +70,8 @@ inline Data load_cifar10(const std::string& dir) {
                                                 det::ImageOptions{.mean = mean, .stddev = stddev})};
   }
   namespace T = det::transforms;
-  const T::Transform train = T::compose({T::random_crop(32, 4), T::random_horizontal_flip(), T::to_tensor(),
-                                         T::normalize(mean, stddev)});
+  const T::Transform train = T::compose(
+      {T::random_crop(32, 4), T::random_horizontal_flip(), T::to_tensor(), T::normalize(mean, stddev)});
   const T::Transform plain = T::compose({T::to_tensor(), T::normalize(mean, stddev)});
   return {3, 10, std::make_shared<det::ImageFolder>(dir + "/train", train),
           std::make_shared<det::ImageFolder>(dir + "/test", plain)};
@@ -80,11 +80,13 @@ inline Data load_cifar10(const std::string& dir) {
 inline Data load_imagenet(const std::string& dir, const std::string& bucket, int64_t size, double erasing) {
   namespace T = det::transforms;
   const std::vector<double> mean{0.485, 0.456, 0.406}, stddev{0.229, 0.224, 0.225};
-  const T::Transform train = T::compose({T::random_resized_crop(size), T::random_horizontal_flip(), T::to_tensor(),
-                                         T::normalize(mean, stddev), random_erasing(erasing)});
-  const T::Transform plain = T::compose({T::resize(size * 8 / 7), T::center_crop(size), T::to_tensor(),
-                                         T::normalize(mean, stddev)});
-  const auto part = [&](const std::string& name, const T::Transform& transform) -> std::shared_ptr<const det::Dataset> {
+  const T::Transform train =
+      T::compose({T::random_resized_crop(size), T::random_horizontal_flip(), T::to_tensor(),
+                  T::normalize(mean, stddev), random_erasing(erasing)});
+  const T::Transform plain =
+      T::compose({T::resize(size * 8 / 7), T::center_crop(size), T::to_tensor(), T::normalize(mean, stddev)});
+  const auto part = [&](const std::string& name,
+                        const T::Transform& transform) -> std::shared_ptr<const det::Dataset> {
     const std::string list = dir + "/" + name + ".txt";
     if (std::filesystem::exists(list)) return std::make_shared<ListedImages>(dir, list, bucket, transform);
     return std::make_shared<det::ImageFolder>(dir + "/" + name, transform);
@@ -96,6 +98,7 @@ inline Data load_data(const det::Json& config, double erasing) {
   const std::string name = config.at("dataset"), dir = config.at("dir");
   if (name == "mnist") return load_mnist(dir);
   if (name == "cifar10") return load_cifar10(dir);
-  if (name == "imagenet") return load_imagenet(dir, config.value("bucket", ""), config.value("image_size", 224), erasing);
+  if (name == "imagenet")
+    return load_imagenet(dir, config.value("bucket", ""), config.value("image_size", 224), erasing);
   throw std::invalid_argument("data.dataset is " + name + "; there are mnist, cifar10 and imagenet");
 }

@@ -1,5 +1,5 @@
-// Lists the images of a data set once, so that training need not: a line has an image's path, a tab, the number of its
-// class. Classes are the folders under PREFIX, sorted.
+// Lists the images of a data set once, so that training need not: a line has an image's path, a tab, the
+// number of its class. Classes are the folders under PREFIX, sorted.
 #include <det/bucket.h>
 
 #include <algorithm>
@@ -20,17 +20,20 @@ std::vector<std::string> list_directory(const std::string& directory, const std:
 
 int main(int argc, char** argv) try {
   if (argc != 3) {
-    std::cerr << "usage: generate_blob_list SOURCE PREFIX > PREFIX.txt\n"
-                 "  SOURCE  a directory, or a bucket: https://storage.googleapis.com/NAME, https://HOST/NAME\n"
-                 "  PREFIX  the folder in it, such as train\n";
+    std::cerr
+        << "usage: generate_blob_list SOURCE PREFIX > PREFIX.txt\n"
+           "  SOURCE  a directory, or a bucket: https://storage.googleapis.com/NAME, https://HOST/NAME\n"
+           "  PREFIX  the folder in it, such as train\n";
     return 2;
   }
   const std::string source = argv[1], prefix = std::string(argv[2]) + "/";
   auto paths = source.starts_with("http") ? det::Bucket(source).list(prefix) : list_directory(source, prefix);
   std::erase_if(paths, [&](const std::string& path) {  // prefix/class/…/file
-    return !path.starts_with(prefix) || path.ends_with("/") || path.find('/', prefix.size()) == std::string::npos;
+    return !path.starts_with(prefix) || path.ends_with("/") ||
+           path.find('/', prefix.size()) == std::string::npos;
   });
-  if (paths.empty()) throw std::runtime_error("there is no PREFIX/CLASS/FILE in " + source + " under " + prefix);
+  if (paths.empty())
+    throw std::runtime_error("there is no PREFIX/CLASS/FILE in " + source + " under " + prefix);
   std::sort(paths.begin(), paths.end());
   std::map<std::string, int> classes;
   const auto class_of = [&](const std::string& path) {

@@ -1,5 +1,5 @@
-// Training on mixtures: labels made soft, mixup and cutmix of a batch with itself, and erasing at random. The ImageNet
-// recipe of ShiftViT (that of Swin and DeiT).
+// Training on mixtures: labels made soft, mixup and cutmix of a batch with itself, and erasing at random. The
+// ImageNet recipe of ShiftViT (that of Swin and DeiT).
 #pragma once
 
 #include <det/det.h>
@@ -23,11 +23,13 @@ inline torch::Tensor smooth(const torch::Tensor& labels, int64_t classes, double
 }
 
 struct MixOptions {
-  double mixup = 0, cutmix = 0;  // alpha of each one's Beta distribution; 0: never. With both, one or the other by chance
+  double mixup = 0,
+         cutmix =
+             0;  // alpha of each one's Beta distribution; 0: never. With both, one or the other by chance
 };
 
-/// The batch mixed with itself in reverse: mixup (Zhang and others, 2018) adds pixels, cutmix (Yun and others, 2019) puts
-/// in a rectangle; targets are mixed in the same proportion.
+/// The batch mixed with itself in reverse: mixup (Zhang and others, 2018) adds pixels, cutmix (Yun and
+/// others, 2019) puts in a rectangle; targets are mixed in the same proportion.
 inline std::pair<torch::Tensor, torch::Tensor> mix(torch::Tensor images, torch::Tensor targets,
                                                    const MixOptions& options) {
   if (options.mixup <= 0 && options.cutmix <= 0) return {images, targets};
@@ -38,7 +40,8 @@ inline std::pair<torch::Tensor, torch::Tensor> mix(torch::Tensor images, torch::
     const int64_t height = images.size(2), width = images.size(3);
     const double side = std::sqrt(1 - keep);
     const auto range = [side](int64_t size) {
-      const int64_t half = static_cast<int64_t>(size * side) / 2, middle = static_cast<int64_t>(uniform() * size);
+      const int64_t half = static_cast<int64_t>(size * side) / 2,
+                    middle = static_cast<int64_t>(uniform() * size);
       return std::pair{std::max<int64_t>(middle - half, 0), std::min(middle + half, size)};
     };
     const auto [top, bottom] = range(height);
@@ -54,8 +57,8 @@ inline std::pair<torch::Tensor, torch::Tensor> mix(torch::Tensor images, torch::
   return {images, targets * keep + targets.flip(0) * (1 - keep)};
 }
 
-/// Random erasing (Zhong and others, 2020): with probability `p` a rectangle of 2 to 33 percent of the image becomes 0,
-/// which is the mean color once the image is normalized.
+/// Random erasing (Zhong and others, 2020): with probability `p` a rectangle of 2 to 33 percent of the image
+/// becomes 0, which is the mean color once the image is normalized.
 inline det::transforms::Transform random_erasing(double p) {
   return [p](const torch::Tensor& image, det::RecordRandom& random) {
     if (random.uniform() >= p) return image;
@@ -63,7 +66,8 @@ inline det::transforms::Transform random_erasing(double p) {
     for (int attempt = 0; attempt < 10; ++attempt) {
       const double area = random.uniform(0.02, 1.0 / 3) * static_cast<double>(height * width);
       const double aspect = std::exp(random.uniform(std::log(0.3), std::log(1 / 0.3)));
-      const auto h = static_cast<int64_t>(std::sqrt(area * aspect)), w = static_cast<int64_t>(std::sqrt(area / aspect));
+      const auto h = static_cast<int64_t>(std::sqrt(area * aspect)),
+                 w = static_cast<int64_t>(std::sqrt(area / aspect));
       if (h < 1 || w < 1 || h >= height || w >= width) continue;
       torch::Tensor erased = image.clone();
       erased.narrow(1, random.below(height - h + 1), h).narrow(2, random.below(width - w + 1), w).zero_();

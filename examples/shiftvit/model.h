@@ -1,5 +1,6 @@
-// ShiftViT (Wang, Zhao, Tang, Luo, Zeng: When Shift Operation Meets Vision Transformer, AAAI 2022, arXiv 2201.10801): a
-// hierarchical vision transformer whose attention is replaced by moving a few channels to the neighbors.
+// ShiftViT (Wang, Zhao, Tang, Luo, Zeng: When Shift Operation Meets Vision Transformer, AAAI 2022, arXiv
+// 2201.10801): a hierarchical vision transformer whose attention is replaced by moving a few channels to the
+// neighbors.
 #pragma once
 
 #include <torch/torch.h>
@@ -9,7 +10,7 @@
 struct ShiftViTOptions {
   int64_t channels = 3, classes = 1000;
   int64_t patch_size = 4;
-  int64_t embed_dim = 96;                      // channels of the first stage; each further one has twice as many
+  int64_t embed_dim = 96;  // channels of the first stage; each further one has twice as many
   std::vector<int64_t> depths = {6, 8, 18, 6};  // blocks of each stage
   double mlp_ratio = 2;
   int64_t n_div = 12;      // 4 / n_div of the channels are shifted
@@ -17,15 +18,16 @@ struct ShiftViTOptions {
   double layer_scale = 0;  // first value of a learned factor on each block's branch; 0: no such factor
 };
 
-/// The paper's "shift operation": one n-th of the channels each moves left, right, up and down by one pixel; zeros come
-/// in at the edge, the rest stays.
+/// The paper's "shift operation": one n-th of the channels each moves left, right, up and down by one pixel;
+/// zeros come in at the edge, the rest stays.
 inline torch::Tensor shift(const torch::Tensor& x, int64_t n_div) {
   const int64_t g = x.size(1) / n_div;
   const auto moved = [&](int64_t group, std::vector<int64_t> padding) {
     return torch::constant_pad_nd(x.narrow(1, group * g, g), padding);
   };
   return torch::cat({moved(0, {-1, 1}), moved(1, {1, -1}), moved(2, {0, 0, -1, 1}), moved(3, {0, 0, 1, -1}),
-                     x.narrow(1, 4 * g, x.size(1) - 4 * g)}, /*dim=*/1);
+                     x.narrow(1, 4 * g, x.size(1) - 4 * g)},
+                    /*dim=*/1);
 }
 
 /// Layer normalization over all of an image's channels and pixels, in full precision also under autocast.
@@ -33,7 +35,9 @@ struct NormImpl : torch::nn::Module {
   explicit NormImpl(int64_t channels)
       : weight(register_parameter("weight", torch::ones(channels))),
         bias(register_parameter("bias", torch::zeros(channels))) {}
-  torch::Tensor forward(const torch::Tensor& x) { return torch::group_norm(x.to(weight.dtype()), 1, weight, bias); }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return torch::group_norm(x.to(weight.dtype()), 1, weight, bias);
+  }
   torch::Tensor weight, bias;
 };
 TORCH_MODULE(Norm);
@@ -61,7 +65,8 @@ struct ShiftBlockImpl : torch::nn::Module {
     torch::Tensor branch = fc2(torch::gelu(fc1(norm(x))));
     if (gamma.defined()) branch = gamma * branch;
     if (is_training() && drop_path > 0) {
-      branch = branch * torch::rand({x.size(0), 1, 1, 1}, x.options()).ge(drop_path).to(x.dtype()) / (1 - drop_path);
+      branch = branch * torch::rand({x.size(0), 1, 1, 1}, x.options()).ge(drop_path).to(x.dtype()) /
+               (1 - drop_path);
     }
     return x + branch;
   }

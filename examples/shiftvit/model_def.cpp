@@ -1,5 +1,5 @@
-// The trial: ShiftViT, its data, AdamW with a warm-up and a cosine, and training on mixtures where the configuration
-// says so.
+// The trial: ShiftViT, its data, AdamW with a warm-up and a cosine, and training on mixtures where the
+// configuration says so.
 #include <det/det.h>
 
 #include "data.h"
@@ -15,14 +15,16 @@ class ShiftViTTrial : public det::Trial {
         optimizer_(context.wrap_optimizer(torch::optim::AdamW(
             model_->parameters(), torch::optim::AdamWOptions(context.get_hparam<double>("learning_rate"))
                                       .weight_decay(context.get_hparam<double>("weight_decay"))))) {
-    const double batches = std::ceil(static_cast<double>(data_.train->size()) / context.get_global_batch_size());
+    const double batches =
+        std::ceil(static_cast<double>(data_.train->size()) / context.get_global_batch_size());
     const auto in_batches = [&](const char* epochs) {
       return std::max<int64_t>(1, std::llround(context.get_hparam<double>(epochs) * batches));
     };
     const int64_t warm_up = in_batches("warm_up_epochs"), all = in_batches("epochs");
     context.wrap_lr_scheduler(
         det::warm_up(optimizer_, warm_up,
-                     det::CosineAnnealingLR(optimizer_, {.T_max = std::max<int64_t>(1, all - warm_up)}), 1e-3),
+                     det::CosineAnnealingLR(optimizer_, {.T_max = std::max<int64_t>(1, all - warm_up)}),
+                     1e-3),
         det::LRStepMode::kEveryBatch);
   }
 
@@ -34,9 +36,9 @@ class ShiftViTTrial : public det::Trial {
 
   det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
     auto [images, labels] = batch.unpack<2>();
-    auto [mixed, targets] = mix(images, smooth(labels, data_.classes, context_.get_hparam<double>("label_smoothing")),
-                                {.mixup = context_.get_hparam<double>("mixup"),
-                                 .cutmix = context_.get_hparam<double>("cutmix")});
+    auto [mixed, targets] =
+        mix(images, smooth(labels, data_.classes, context_.get_hparam<double>("label_smoothing")),
+            {.mixup = context_.get_hparam<double>("mixup"), .cutmix = context_.get_hparam<double>("cutmix")});
     torch::Tensor loss = torch::cross_entropy_loss(model_(mixed).to(torch::kFloat), targets);
     context_.backward(loss);
     context_.step_optimizer(optimizer_, [](std::vector<torch::Tensor>& parameters) {

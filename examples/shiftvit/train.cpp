@@ -1,7 +1,7 @@
 // The trial as a program of its own: `shiftvit_train const_mnist.yaml`, also under det-launch.
-#include "model_def.cpp"
-
 #include <iostream>
+
+#include "model_def.cpp"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

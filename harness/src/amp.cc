@@ -38,7 +38,8 @@ std::vector<torch::Tensor> gradients_of(torch::optim::Optimizer& optimizer) {
       if (!gradient.defined()) continue;
       if (gradient.scalar_type() == at::kHalf) {
         throw std::invalid_argument(
-            "GradScaler: a gradient is in half precision: keep the parameters in float, and put det::Autocast around "
+            "GradScaler: a gradient is in half precision: keep the parameters in float, and put "
+            "det::Autocast around "
             "the forward pass");
       }
       gradients.push_back(gradient.is_sparse() ? gradient._values() : gradient);
@@ -48,8 +49,10 @@ std::vector<torch::Tensor> gradients_of(torch::optim::Optimizer& optimizer) {
 }
 
 double positive(const Json& state, const char* name) {
-  if (!state.is_object() || !state.contains(name) || !state[name].is_number() || !(state[name].get<double>() > 0)) {
-    throw std::invalid_argument(std::string("state of the gradient scaler: ") + name + " must be a number above 0");
+  if (!state.is_object() || !state.contains(name) || !state[name].is_number() ||
+      !(state[name].get<double>() > 0)) {
+    throw std::invalid_argument(std::string("state of the gradient scaler: ") + name +
+                                " must be a number above 0");
   }
   return state[name].get<double>();
 }
@@ -60,10 +63,11 @@ void set_layout(torch::Tensor& tensor) {
 
 }  // namespace
 
-Autocast::Autocast(const torch::Device& device, torch::ScalarType dtype, bool enabled) : device_(device.type()) {
+Autocast::Autocast(const torch::Device& device, torch::ScalarType dtype, bool enabled)
+    : device_(device.type()) {
   if (enabled) {
-    const bool known = dtype == at::kBFloat16 ? device.is_cpu() || device.is_cuda()
-                                              : dtype == at::kHalf && device.is_cuda();
+    const bool known =
+        dtype == at::kBFloat16 ? device.is_cpu() || device.is_cuda() : dtype == at::kHalf && device.is_cuda();
     if (!known) {
       throw std::invalid_argument("Autocast: " + device.str() + " runs in bfloat16" +
                                   (device.is_cuda() ? " or half" : "") + ", not in " + c10::toString(dtype));
@@ -88,7 +92,8 @@ GradScaler::GradScaler(const GradScalerOptions& options)
   if (!(options.backoff_factor > 0 && options.backoff_factor < 1)) {
     throw std::invalid_argument("GradScaler: backoff_factor must be in (0, 1)");
   }
-  if (options.growth_interval < 1) throw std::invalid_argument("GradScaler: growth_interval must be at least 1");
+  if (options.growth_interval < 1)
+    throw std::invalid_argument("GradScaler: growth_interval must be at least 1");
 }
 
 torch::Tensor GradScaler::scale(const torch::Tensor& loss) {
@@ -100,8 +105,9 @@ torch::Tensor GradScaler::scale(const torch::Tensor& loss) {
 void GradScaler::unscale(torch::optim::Optimizer& optimizer) {
   if (!options_.enabled) return;
   if (const auto found = seen_.find(&optimizer); found != seen_.end()) {
-    throw std::logic_error(found->second.stepped ? "GradScaler: unscale() comes before step(), and update() after it"
-                                                 : "GradScaler: unscale() was called already; call update() first");
+    throw std::logic_error(found->second.stepped
+                               ? "GradScaler: unscale() comes before step(), and update() after it"
+                               : "GradScaler: unscale() was called already; call update() first");
   }
   const at::NoGradGuard no_gradients;
   // The reciprocal in double, then a float, as PyTorch takes it.

@@ -1,5 +1,5 @@
-// Owns the differences between LibTorch versions in autocast: one setting a device type since 2.4, one function a
-// device before.
+// Owns the differences between LibTorch versions in autocast: one setting a device type since 2.4, one
+// function a device before.
 #pragma once
 
 #include <ATen/autocast_mode.h>

@@ -1,8 +1,10 @@
 // Owns what LibTorch's operators do slowly on the CPU in a region of Autocast, done otherwise there:
-//   dropout   draws its mask one number after another on one thread: a tenth of a small network's step. Here a mask
-//             depends on a seed from the same generator and each element's place, so all threads draw, any number of
-//             them the same.
-//   flatten   of images in channels last copies element by element, and hands back a gradient in the other memory format,
+//   dropout   draws its mask one number after another on one thread: a tenth of a small network's step. Here
+//   a mask
+//             depends on a seed from the same generator and each element's place, so all threads draw, any
+//             number of them the same.
+//   flatten   of images in channels last copies element by element, and hands back a gradient in the other
+//   memory format,
 //             which the next operator copies element by element. Here both are transposed in blocks.
 // Gradients of gradients are LibTorch's own.
 #include <ATen/CPUGeneratorImpl.h>
@@ -29,16 +31,19 @@ bool is_dense_cpu(const Tensor& x) {
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-/// Calls body(begin, end) for ranges of elements that begin at multiples of a block of the mask, on all threads.
+/// Calls body(begin, end) for ranges of elements that begin at multiples of a block of the mask, on all
+/// threads.
 template <typename Body>
 void for_blocks(std::int64_t count, const Body& body) {
   constexpr auto kBlock = static_cast<std::int64_t>(kernels::kMaskBlock);
   at::parallel_for(0, (count + kBlock - 1) / kBlock, 16, [&](std::int64_t from, std::int64_t to) {
-    for (std::int64_t block = from; block < to; ++block) body(block * kBlock, std::min(count, (block + 1) * kBlock));
+    for (std::int64_t block = from; block < to; ++block)
+      body(block * kBlock, std::min(count, (block + 1) * kBlock));
   });
 }
 
-void keep_scaled(const Tensor& x, const std::uint8_t* keep, float scale, const Tensor& out, std::int64_t at, std::int64_t end) {
+void keep_scaled(const Tensor& x, const std::uint8_t* keep, float scale, const Tensor& out, std::int64_t at,
+                 std::int64_t end) {
   const auto count = static_cast<std::size_t>(end - at);
   if (x.scalar_type() == at::kFloat) {
     kernels::keep_scaled(static_cast<const float*>(x.data_ptr()) + at, keep + at, scale,
@@ -64,7 +69,8 @@ class Dropout : public torch::autograd::Function<Dropout> {
     const std::uint64_t seed = draw_seed();
     auto* mask = static_cast<std::uint8_t*>(keep.data_ptr());
     for_blocks(x.numel(), [&](std::int64_t at, std::int64_t end) {
-      kernels::keep_mask(seed, static_cast<std::uint64_t>(at), drop, mask + at, static_cast<std::size_t>(end - at));
+      kernels::keep_mask(seed, static_cast<std::uint64_t>(at), drop, mask + at,
+                         static_cast<std::size_t>(end - at));
       keep_scaled(x, mask, scale, out, at, end);
     });
     context->save_for_backward({keep});
@@ -93,8 +99,9 @@ void transpose_images(const Tensor& from, const Tensor& to, std::int64_t rows, s
     at::parallel_for(0, from.numel() / (rows * columns), 1, [&](std::int64_t image, std::int64_t end) {
       for (; image < end; ++image) {
         const std::int64_t at = image * rows * columns;
-        kernels::transpose(static_cast<const Word*>(from.data_ptr()) + at, static_cast<Word*>(to.data_ptr()) + at,
-                           static_cast<std::size_t>(rows), static_cast<std::size_t>(columns));
+        kernels::transpose(static_cast<const Word*>(from.data_ptr()) + at,
+                           static_cast<Word*>(to.data_ptr()) + at, static_cast<std::size_t>(rows),
+                           static_cast<std::size_t>(columns));
       }
     });
   };
@@ -124,14 +131,16 @@ class Flatten : public torch::autograd::Function<Flatten> {
 
 Tensor dropout(const Tensor& x, double drop, bool train) {
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::DispatchKey::AutocastCPU);
-  if (!train || !(drop > 0 && drop < 1) || x.numel() == 0 || !is_dense_cpu(x)) return at::dropout(x, drop, train);
+  if (!train || !(drop > 0 && drop < 1) || x.numel() == 0 || !is_dense_cpu(x))
+    return at::dropout(x, drop, train);
   return Dropout::apply(x, drop);
 }
 
 Tensor flatten(const Tensor& x, std::int64_t start, std::int64_t end) {
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::DispatchKey::AutocastCPU);
-  const bool images = x.dim() == 4 && (start == 1 || start == -3) && (end == -1 || end == 3) && x.numel() > 0 &&
-                      x.is_contiguous(at::MemoryFormat::ChannelsLast) && !x.is_contiguous() && is_dense_cpu(x);
+  const bool images = x.dim() == 4 && (start == 1 || start == -3) && (end == -1 || end == 3) &&
+                      x.numel() > 0 && x.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+                      !x.is_contiguous() && is_dense_cpu(x);
   return images ? Flatten::apply(x) : at::flatten(x, start, end);
 }
 

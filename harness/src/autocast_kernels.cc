@@ -33,7 +33,8 @@ DET_EVERY_MACHINE void keep_mask(std::uint64_t seed, std::uint64_t first, double
   const auto high = static_cast<std::uint32_t>(seed >> 32) ^ static_cast<std::uint32_t>(pair >> 32);
   std::uint8_t drawn[kMaskBlock];
   for (std::uint32_t i = 0; i < kMaskBlock / 2; ++i) {
-    std::uint32_t left = static_cast<std::uint32_t>(pair) + i, right = high, key = static_cast<std::uint32_t>(seed);
+    std::uint32_t left = static_cast<std::uint32_t>(pair) + i, right = high,
+                  key = static_cast<std::uint32_t>(seed);
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t product = static_cast<std::uint64_t>(kMultiplier) * left;
       left = static_cast<std::uint32_t>(product >> 32) ^ key ^ right;
@@ -46,14 +47,16 @@ DET_EVERY_MACHINE void keep_mask(std::uint64_t seed, std::uint64_t first, double
   std::copy(drawn, drawn + count, keep);
 }
 
-DET_EVERY_MACHINE void keep_scaled(const float* x, const std::uint8_t* keep, float scale, float* out, std::size_t count) {
+DET_EVERY_MACHINE void keep_scaled(const float* x, const std::uint8_t* keep, float scale, float* out,
+                                   std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out[i] = x[i] * (keep[i] != 0 ? scale : 0.0f);
 }
 
-DET_EVERY_MACHINE void keep_scaled(const std::uint16_t* x, const std::uint8_t* keep, float scale, std::uint16_t* out,
-                                   std::size_t count) {
+DET_EVERY_MACHINE void keep_scaled(const std::uint16_t* x, const std::uint8_t* keep, float scale,
+                                   std::uint16_t* out, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const float value = std::bit_cast<float>(static_cast<std::uint32_t>(x[i]) << 16) * (keep[i] != 0 ? scale : 0.0f);
+    const float value =
+        std::bit_cast<float>(static_cast<std::uint32_t>(x[i]) << 16) * (keep[i] != 0 ? scale : 0.0f);
     const auto bits = std::bit_cast<std::uint32_t>(value);
     out[i] = static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }

@@ -30,10 +30,11 @@ std::string describe(const Batch& batch) {
   return compat::shape_text(batch.tensor()) + " of " + c10::toString(batch.tensor().scalar_type());
 }
 
-[[noreturn]] void differ(const std::vector<const Batch*>& records, std::size_t other, const std::string& path) {
+[[noreturn]] void differ(const std::vector<const Batch*>& records, std::size_t other,
+                         const std::string& path) {
   throw std::invalid_argument("records cannot be stacked: " + (path.empty() ? "" : path + " ") + "is " +
-                              describe(*records[0]) + " in record 0 of the batch and " + describe(*records[other]) +
-                              " in record " + std::to_string(other));
+                              describe(*records[0]) + " in record 0 of the batch and " +
+                              describe(*records[other]) + " in record " + std::to_string(other));
 }
 
 bool alike(const Batch& a, const Batch& b) {

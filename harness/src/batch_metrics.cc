@@ -36,7 +36,8 @@ double reduce_column(const std::vector<const Json*>& rows, std::size_t column, R
 void check_metric(const std::string& source, const std::string& name, const MetricValue& value) {
   const torch::Tensor* tensor = value.tensor();
   if (tensor == nullptr || (tensor->defined() && tensor->numel() == 1)) return;
-  throw std::invalid_argument(source + ": metric \"" + name + "\" must be one number, not a tensor of shape " +
+  throw std::invalid_argument(source + ": metric \"" + name +
+                              "\" must be one number, not a tensor of shape " +
                               (tensor->defined() ? compat::shape_text(*tensor) : "undefined"));
 }
 
@@ -83,7 +84,8 @@ void BatchMetrics::add(std::int64_t number, const Metrics& metrics, std::int64_t
   const auto missing = std::find(given.begin(), given.end(), false);
   if (missing != given.end()) {
     throw std::invalid_argument(source_ + ": every batch must give the same metrics, but \"" +
-                                names_[missing - given.begin()] + "\" is missing from batch " + std::to_string(number));
+                                names_[missing - given.begin()] + "\" is missing from batch " +
+                                std::to_string(number));
   }
   batches_.push_back(std::move(row));
   if (pending_.size() >= kMaxPendingMetrics) fetch();
@@ -149,7 +151,8 @@ Json BatchMetrics::reduce(DistributedContext& distributed, const EvaluationReduc
       const auto its = rank.at("names").get<std::vector<std::string>>();
       if (names.empty()) names = its;
       if (names != its) {
-        throw std::invalid_argument(source_ + ": all processes must give the same metrics in the same order, not " +
+        throw std::invalid_argument(source_ +
+                                    ": all processes must give the same metrics in the same order, not " +
                                     join(names, ", ") + " here and " + join(its, ", ") + " there");
       }
       for (const Json& row : rank.at("rows")) rows.push_back(&row);
@@ -158,7 +161,8 @@ Json BatchMetrics::reduce(DistributedContext& distributed, const EvaluationReduc
       return a->at(0).get<std::int64_t>() < b->at(0).get<std::int64_t>();
     });
     const std::vector<Reducer> reducers = reducer.of(names);
-    for (std::size_t i = 0; i < names.size(); ++i) result[names[i]] = json_double(reduce_column(rows, i, reducers[i]));
+    for (std::size_t i = 0; i < names.size(); ++i)
+      result[names[i]] = json_double(reduce_column(rows, i, reducers[i]));
   }
   return distributed.broadcast(result);
 }

@@ -1,5 +1,5 @@
-// Owns the metrics of numbered batches until they become one: of a validation, and of training under virtual shards,
-// where the order of every addition must not depend on who trained which batch.
+// Owns the metrics of numbered batches until they become one: of a validation, and of training under virtual
+// shards, where the order of every addition must not depend on who trained which batch.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class BatchMetrics {
   /// `source` is for messages. Every batch must give the same names.
   explicit BatchMetrics(std::string source) : source_(std::move(source)) {}
 
-  /// `number` orders the batches of all ranks. Throws std::invalid_argument for a tensor of more than one element, a name
-  /// twice, or names that are not those of the first batch.
+  /// `number` orders the batches of all ranks. Throws std::invalid_argument for a tensor of more than one
+  /// element, a name twice, or names that are not those of the first batch.
   void add(std::int64_t number, const Metrics& metrics, std::int64_t records);
   bool empty() const { return batches_.empty(); }
   /// A name → value object for each batch of this rank.
@@ -46,8 +46,8 @@ class BatchMetrics {
   std::vector<std::pair<torch::Tensor, std::pair<std::size_t, std::size_t>>> pending_;
 };
 
-/// The one number of a metric: a plain one at once, a tensor's after a look at its shape. Throws std::invalid_argument
-/// naming the metric.
+/// The one number of a metric: a plain one at once, a tensor's after a look at its shape. Throws
+/// std::invalid_argument naming the metric.
 void check_metric(const std::string& source, const std::string& name, const MetricValue& value);
 
 /// Of a tensor on the CPU; the common type without a trip through the dispatcher.

@@ -20,7 +20,8 @@ constexpr int kTimedBatches = 4;
 constexpr std::chrono::microseconds kWorthAThread{500};
 
 std::string batch_text(const Dealer::Deal& deal) {
-  std::string text = "batch " + std::to_string(deal.number) + " of epoch " + std::to_string(deal.epoch) + " (records";
+  std::string text =
+      "batch " + std::to_string(deal.number) + " of epoch " + std::to_string(deal.epoch) + " (records";
   for (std::size_t i = 0; i < std::min<std::size_t>(4, deal.records.size()); ++i) {
     text += (i > 0 ? ", " : " ") + std::to_string(deal.records[i]);
   }
@@ -39,8 +40,9 @@ Batch read_records(const DataLoader& loader, const std::vector<std::int64_t>& re
     std::vector<Batch> single;
     single.reserve(records.size());
     for (const std::int64_t record : records) {
-      single.push_back(
-          dataset.get_batch({record}, key).map([](const torch::Tensor& tensor) { return tensor.select(0, 0); }));
+      single.push_back(dataset.get_batch({record}, key).map([](const torch::Tensor& tensor) {
+        return tensor.select(0, 0);
+      }));
     }
     return collate(single);
   }
@@ -59,7 +61,8 @@ class BatchStream::Reader {
  public:
   Reader(const DataLoader& loader, const StreamSpec& spec, std::int64_t step)
       : loader_(loader), spec_(spec), planned_(step * spec.count), given_(planned_) {
-    if (step < 0) throw std::invalid_argument("a stream of batches cannot start at step " + std::to_string(step));
+    if (step < 0)
+      throw std::invalid_argument("a stream of batches cannot start at step " + std::to_string(step));
     AnyBatchSampler batches = BatchSampler(SequentialSampler(1), 1, false);
     if (loader.is_reproducible()) batches = loader.batches(spec.seed);
     dealer_.emplace(batches, DealSpec{spec.world, spec.first, spec.count, spec.training});
@@ -99,7 +102,8 @@ class BatchStream::Reader {
     return std::get<std::optional<Batch>>(std::move(outcome));
   }
 
-  /// Reading the batch after those planned; null at the end. On the thread of training: samplers are not for several.
+  /// Reading the batch after those planned; null at the end. On the thread of training: samplers are not for
+  /// several.
   std::function<std::optional<Batch>()> plan() {
     const std::int64_t position = planned_++;
     if (!loader_.is_reproducible()) return [this] { return read_source(); };

@@ -38,7 +38,8 @@ Bucket::Bucket(Bucket&&) noexcept = default;
 
 std::vector<std::string> Bucket::list(const std::string& prefix) const {
   std::vector<std::string> keys;
-  for (storage::Object& object : value_or_throw(impl_->bucket.list(prefix, false)).objects) keys.push_back(std::move(object.key));
+  for (storage::Object& object : value_or_throw(impl_->bucket.list(prefix, false)).objects)
+    keys.push_back(std::move(object.key));
   return keys;
 }
 

@@ -28,7 +28,8 @@ Json read_json(const std::string& path) {
 
 /// The file of tensors; its releases of Python's Determined named it differently.
 std::string state_file(const std::string& directory) {
-  for (const char* name : {kStateDict, "/determined/state_dict.pth", "/pedl/state_dict.pth", "/checkpoint.pt"}) {
+  for (const char* name :
+       {kStateDict, "/determined/state_dict.pth", "/pedl/state_dict.pth", "/checkpoint.pt"}) {
     if (path_exists(directory + name)) return directory + name;
   }
   throw std::runtime_error(directory + ": no checkpoint is there (it has no state_dict.pth)");
@@ -86,9 +87,11 @@ std::string checkpoint_directory(const TrialInfo& info, const std::string& name)
 
 pickle::Value read_state(const std::string& directory) {
   const std::string file = state_file(directory);
-  // Without a manifest it is none of ours, unless it was never finished; and those have the other file of ours.
+  // Without a manifest it is none of ours, unless it was never finished; and those have the other file of
+  // ours.
   if (path_exists(directory + "/manifest.json") || path_exists(directory + kTrialState)) {
-    if (const Status good = verify_checkpoint(directory); !good) throw std::runtime_error(good.error().message);
+    if (const Status good = verify_checkpoint(directory); !good)
+      throw std::runtime_error(good.error().message);
   }
   return pickle::load(file);
 }
@@ -113,14 +116,17 @@ std::int64_t checkpoint_steps(const ContextState& context, const std::string& di
   if (directory.empty() || !path_exists(directory + kTrialState)) return 0;
   const Json saved = read_json(directory + kTrialState);
   const auto progress = progress_from_json(saved);
-  return progress && saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id ? progress->steps_completed : 0;
+  return progress && saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id
+             ? progress->steps_completed
+             : 0;
 }
 
 void load_model(const std::string& checkpoint_directory, torch::nn::Module& model, int model_index) {
   const pickle::Value state = read_state(checkpoint_directory);
   about(checkpoint_directory, [&] {
     const auto models = saved_models(state);
-    apply_model(model, model_at(models, model_index, checkpoint_directory), "model_" + std::to_string(model_index));
+    apply_model(model, model_at(models, model_index, checkpoint_directory),
+                "model_" + std::to_string(model_index));
   });
 }
 
@@ -133,7 +139,8 @@ void load_models(TrialContext& context, const std::string& path) {
       pickle::misfit("it holds " + std::to_string(saved.size()) + " models, the trial wrapped " +
                      std::to_string(models.size()));
     }
-    for (std::size_t i = 0; i < models.size(); ++i) apply_model(*models[i], *saved[i], "model_" + std::to_string(i));
+    for (std::size_t i = 0; i < models.size(); ++i)
+      apply_model(*models[i], *saved[i], "model_" + std::to_string(i));
   });
 }
 

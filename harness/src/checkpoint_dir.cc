@@ -75,7 +75,8 @@ Result<std::vector<std::string>> list_and_sync(const std::string& root) {
 Result<Json> read_manifest(const std::string& directory) {
   TRY_ASSIGN(const std::string text, read_file(directory + "/" + kManifest, kManifestLimit));
   auto manifest = parse_json(text, {.bytes = static_cast<std::size_t>(kManifestLimit)});
-  if (!manifest || !manifest->is_object() || !manifest->contains("files") || !(*manifest)["files"].is_object()) {
+  if (!manifest || !manifest->is_object() || !manifest->contains("files") ||
+      !(*manifest)["files"].is_object()) {
     return fail(Code::kDataLoss, directory + ": manifest.json is damaged");
   }
   return manifest;
@@ -106,7 +107,8 @@ Status verify_file(const std::string& directory, const std::string& path, const 
     return damaged("has " + std::to_string(size) + " bytes, not " + bytes->dump());
   }
   TRY_ASSIGN(const std::string digest, sha256.empty() ? crc64_file(file) : sha256_file(file));
-  if (digest != (sha256.empty() ? crc64 : sha256)) return damaged("is damaged: its digest is not the manifest's");
+  if (digest != (sha256.empty() ? crc64 : sha256))
+    return damaged("is damaged: its digest is not the manifest's");
   return {};
 }
 
@@ -119,7 +121,9 @@ std::int64_t steps_in(const Result<std::string>& text) {
   return steps != nullptr && steps->is_number_integer() ? steps->get<std::int64_t>() : -1;
 }
 
-std::int64_t steps_of(const std::string& directory) { return steps_in(read_file(directory + "/metadata.json", 1 << 20)); }
+std::int64_t steps_of(const std::string& directory) {
+  return steps_in(read_file(directory + "/metadata.json", 1 << 20));
+}
 
 std::optional<std::string> find_latest_in(const std::string& storage, const storage::Bucket& bucket) {
   const auto names = storage::list_checkpoints(bucket);
@@ -137,15 +141,18 @@ std::optional<std::string> find_latest_in(const std::string& storage, const stor
   return std::nullopt;
 }
 
-/// The lock of a directory that is still at `path` once we have it; none where the file system has no such locks.
+/// The lock of a directory that is still at `path` once we have it; none where the file system has no such
+/// locks.
 Result<UniqueFd> lock_directory(const std::string& path) {
   UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return fail_errno(path);
   while (::flock(directory.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return directory;
   }
-  struct stat held {}, there {};
-  if (::fstat(directory.get(), &held) != 0 || ::stat(path.c_str(), &there) != 0 || held.st_ino != there.st_ino) {
+  struct stat held {
+  }, there{};
+  if (::fstat(directory.get(), &held) != 0 || ::stat(path.c_str(), &there) != 0 ||
+      held.st_ino != there.st_ino) {
     return fail(Code::kAborted, path + " was removed while it was made");
   }
   return directory;
@@ -153,7 +160,8 @@ Result<UniqueFd> lock_directory(const std::string& path) {
 
 }  // namespace
 
-Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid, CheckpointOwner owner,
+Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid,
+                                                  CheckpointOwner owner,
                                                   std::shared_ptr<const storage::Bucket> bucket) {
   const std::string complete = storage + "/" + uuid, partial = complete + kPartial;
   for (int attempt = 0;; ++attempt) {
@@ -170,9 +178,13 @@ Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, co
 }
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
-    : partial_(std::exchange(other.partial_, {})), complete_(std::move(other.complete_)),
-      owner_(std::move(other.owner_)), lock_(std::move(other.lock_)), noted_(std::move(other.noted_)),
-      sent_(std::move(other.sent_)), bucket_(std::move(other.bucket_)) {}
+    : partial_(std::exchange(other.partial_, {})),
+      complete_(std::move(other.complete_)),
+      owner_(std::move(other.owner_)),
+      lock_(std::move(other.lock_)),
+      noted_(std::move(other.noted_)),
+      sent_(std::move(other.sent_)),
+      bucket_(std::move(other.bucket_)) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (partial_.empty()) return;
@@ -215,7 +227,8 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
     const std::string file = partial_ + "/" + path;
     const FileStamp stamp = stamp_of(file);
     const auto noted = noted_.find(path);
-    if (noted != noted_.end() && noted->second.size == stamp.size && noted->second.changed_ns == stamp.changed_ns) {
+    if (noted != noted_.end() && noted->second.size == stamp.size &&
+        noted->second.changed_ns == stamp.changed_ns) {
       entries[path] = {{"size", stamp.size}, {"crc64", crc64_hex(noted->second.crc64)}};
     } else {
       TRY_ASSIGN(entries[path], digest_entry(file));
@@ -274,7 +287,8 @@ std::vector<std::string> list_files(const std::string& directory, const std::str
 }
 
 void remove_dead_partials(const std::string& storage, std::int64_t now_ns) {
-  constexpr std::int64_t kMinute = 60'000'000'000, kPatience = 10 * kMinute, kPatienceWithoutLocks = 24 * 60 * kMinute;
+  constexpr std::int64_t kMinute = 60'000'000'000, kPatience = 10 * kMinute,
+                         kPatienceWithoutLocks = 24 * 60 * kMinute;
   std::error_code error;
   for (fs::directory_iterator walk(storage, error), end; !error && walk != end; walk.increment(error)) {
     const std::string path = walk->path().string();
@@ -316,7 +330,8 @@ std::optional<std::string> find_latest_checkpoint(const std::string& storage, co
   return std::nullopt;
 }
 
-Result<std::string> bring_checkpoint(const std::string& storage, const std::string& uuid, const storage::Bucket* bucket) {
+Result<std::string> bring_checkpoint(const std::string& storage, const std::string& uuid,
+                                     const storage::Bucket* bucket) {
   const std::string directory = storage + "/" + uuid;
   if (bucket == nullptr) return directory;
   TRY(make_directories(storage));

@@ -87,7 +87,8 @@ class Worker {
   }
 
   Status write(const Job& job) {
-    TRY_ASSIGN(CheckpointWriter writer, CheckpointWriter::create(job.storage, job.record.uuid, job.owner, job.bucket));
+    TRY_ASSIGN(CheckpointWriter writer,
+               CheckpointWriter::create(job.storage, job.record.uuid, job.owner, job.bucket));
     writer_.emplace(std::move(writer));
     bucket_ = job.bucket != nullptr, storage_ = job.storage;
     TRY_ASSIGN(const std::uint64_t crc, snapshot_.write(writer_->directory() + "/" + kStateDictFile));
@@ -123,7 +124,8 @@ class CheckpointSaver::Impl {
     job.record.uuid = uuid_;
     job.record.steps_completed = state.progress.steps_completed;
     job.record.metadata = checkpoint_metadata(state);
-    for (const auto& [name, callback] : context_.callbacks) callback->on_checkpoint_save_start(job.record.metadata);
+    for (const auto& [name, callback] : context_.callbacks)
+      callback->on_checkpoint_save_start(job.record.metadata);
     job.record.metadata["steps_completed"] = state.progress.steps_completed;
     job.commit = context_.callbacks.empty();
     job.storage = context_.info.checkpoint_dir;
@@ -144,7 +146,8 @@ class CheckpointSaver::Impl {
       if (told_.front().kind == News::Kind::kFailed && !records.empty()) break;  // for the next call
       News news = std::move(told_.front());
       told_.erase(told_.begin());
-      if (news.kind == News::Kind::kFailed) throw std::runtime_error("the checkpoint was not saved: " + news.reason);
+      if (news.kind == News::Kind::kFailed)
+        throw std::runtime_error("the checkpoint was not saved: " + news.reason);
       records.push_back(std::move(news.record));
     }
     return records;
@@ -179,7 +182,8 @@ class CheckpointSaver::Impl {
     under_way_ = false;
     if (news->kind == News::Kind::kWritten) {
       try {
-        for (const auto& [name, callback] : context_.callbacks) callback->on_checkpoint_write_end(news->directory);
+        for (const auto& [name, callback] : context_.callbacks)
+          callback->on_checkpoint_write_end(news->directory);
       } catch (...) {
         ask({.kind = Job::Kind::kDrop});
         throw;
@@ -207,8 +211,8 @@ class CheckpointSaver::Impl {
   ContextState& context_;
   Snapshot snapshot_;
   std::string uuid_;
-  bool under_way_ = false;   ///< the writing thread owes an answer
-  std::vector<News> told_;   ///< kDone and kFailed, for finished()
+  bool under_way_ = false;  ///< the writing thread owes an answer
+  std::vector<News> told_;  ///< kDone and kFailed, for finished()
   std::atomic<int> news_count_{0};
   Queue<Job> jobs_{2};
   Queue<News> news_{2};

@@ -24,8 +24,9 @@ Result<std::string> sound_checkpoint(const TrialInfo& info, const FallBack& fall
     if (good.error().code != Code::kDataLoss) return tl::unexpected(good.error());
     auto instead = fall_back(uuid, good.error().message);
     if (!instead) return fail(Code::kDataLoss, good.error().message + "; " + instead.error().message);
-    std::fprintf(stderr, "warning: checkpoint %s cannot be used: %s; %s\n", uuid.c_str(), good.error().message.c_str(),
-                 instead->empty() ? "starting from the beginning" : ("going on from checkpoint " + *instead).c_str());
+    std::fprintf(
+        stderr, "warning: checkpoint %s cannot be used: %s; %s\n", uuid.c_str(), good.error().message.c_str(),
+        instead->empty() ? "starting from the beginning" : ("going on from checkpoint " + *instead).c_str());
     uuid = std::move(*instead);
   }
   return uuid;
@@ -35,13 +36,14 @@ Status check_directory(const std::string& storage, const std::string& uuid) {
   std::error_code error;
   const fs::directory_iterator first(storage, error);
   if (error || first == fs::directory_iterator()) {
-    return fail(Code::kUnavailable, "the checkpoint storage " + storage + " is " + (error ? "not there" : "empty") +
-                                        "; is it mounted on this machine?");
+    return fail(Code::kUnavailable, "the checkpoint storage " + storage + " is " +
+                                        (error ? "not there" : "empty") + "; is it mounted on this machine?");
   }
   const std::string directory = storage + "/" + uuid;
   if (!path_exists(directory)) return fail(Code::kDataLoss, directory + " is missing");
   if (path_exists(directory + "/manifest.json")) return verify_checkpoint(directory);
-  if (path_exists(directory + "/trial_state.json")) return fail(Code::kDataLoss, directory + ": manifest.json is missing");
+  if (path_exists(directory + "/trial_state.json"))
+    return fail(Code::kDataLoss, directory + ": manifest.json is missing");
   return {};
 }
 
@@ -50,7 +52,8 @@ Status check_directory(const std::string& storage, const std::string& uuid) {
 Status check_start(const std::string& storage, const std::string& uuid, const storage::Bucket* bucket) {
   if (bucket != nullptr) {
     const auto brought = bring_checkpoint(storage, uuid, bucket);
-    if (!brought && brought.error().code == Code::kNotFound) return fail(Code::kDataLoss, brought.error().message);
+    if (!brought && brought.error().code == Code::kNotFound)
+      return fail(Code::kDataLoss, brought.error().message);
     if (!brought) return tl::unexpected(brought.error());
   }
   const Status good = check_directory(storage, uuid);
@@ -59,7 +62,8 @@ Status check_start(const std::string& storage, const std::string& uuid, const st
   return good;
 }
 
-std::string agree_on_start(DistributedContext& distributed, const TrialInfo& info, const FallBack& fall_back) {
+std::string agree_on_start(DistributedContext& distributed, const TrialInfo& info,
+                           const FallBack& fall_back) {
   Json told = Json::object();
   if (distributed.is_chief()) {
     const auto found = sound_checkpoint(info, fall_back);

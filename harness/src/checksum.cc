@@ -21,7 +21,9 @@
 namespace det {
 namespace {
 
-const unsigned char* data_of(std::string_view bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
+const unsigned char* data_of(std::string_view bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
 #ifndef DET_HAVE_ISAL
 constexpr std::array<std::uint64_t, 256> make_table() {

@@ -1,6 +1,6 @@
-// Owns the two checksums of a checkpoint's large file: CRC-32, which ZIP asks for, and CRC-64, which the manifest
-// keeps. Both at the speed of memory where ISA-L is (the CPU's carry-less multiplication), else by zlib and a table.
-// Standard library only.
+// Owns the two checksums of a checkpoint's large file: CRC-32, which ZIP asks for, and CRC-64, which the
+// manifest keeps. Both at the speed of memory where ISA-L is (the CPU's carry-less multiplication), else by
+// zlib and a table. Standard library only.
 #pragma once
 
 #include <cstdint>

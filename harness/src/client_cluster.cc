@@ -1,10 +1,12 @@
-// Owns the client of a trial on a cluster: one bidirectional stream to the master, kept alive for ever. This file and
-// what it links are libdet_cluster.so, which the training side loads apart; it must never see LibTorch.
+// Owns the client of a trial on a cluster: one bidirectional stream to the master, kept alive for ever. This
+// file and what it links are libdet_cluster.so, which the training side loads apart; it must never see
+// LibTorch.
 //
 //   training thread ── queue ──> reporter thread: spool (unacknowledged, in order) ──> stream
 //                                reporter thread <── acknowledgements, preemption ──── stream
 //
-// A stream:  start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait → start
+// A stream:  start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait →
+// start
 #include <google/protobuf/util/time_util.h>
 #include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
@@ -39,7 +41,8 @@ namespace {
 constexpr std::int64_t kSpoolBytes = 64 << 20;
 constexpr std::size_t kSpoolReports = 1 << 20;
 constexpr std::size_t kLongestMessage = 1000;
-/// Several threads may wait for acknowledgements while each nudge wakes one: none waits longer than this for its turn.
+/// Several threads may wait for acknowledgements while each nudge wakes one: none waits longer than this for
+/// its turn.
 constexpr Duration kNudge = std::chrono::seconds(1);
 constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
 /// Not below what servers forbid by default (one ping in five minutes without data).
@@ -60,7 +63,8 @@ enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRet
 void* tag(Event event) { return reinterpret_cast<void*>(event); }
 
 std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& address) {
-  // Never given back: gRPC winds itself up by naps of milliseconds, and it does so at the end of every trial, for nothing.
+  // Never given back: gRPC winds itself up by naps of milliseconds, and it does so at the end of every trial,
+  // for nothing.
   static const bool held = (grpc_init(), true);
   static_cast<void>(held);
   grpc::ChannelArguments arguments;
@@ -74,11 +78,12 @@ std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& addres
   if (!address.cert_file.empty()) trust.cert_file = address.cert_file;
   auto credentials = channel_credentials(trust, arguments);
   if (!credentials) throw std::runtime_error("DET_MASTER_CERT_FILE: " + credentials.error().message);
-  return v1::HarnessService::NewStub(grpc::CreateCustomChannel(without_scheme(address.master), *credentials, arguments));
+  return v1::HarnessService::NewStub(
+      grpc::CreateCustomChannel(without_scheme(address.master), *credentials, arguments));
 }
 
-/// The reporter thread's side: owns the spool and the stream. Everything here runs on that thread, but for what is
-/// marked.
+/// The reporter thread's side: owns the spool and the stream. Everything here runs on that thread, but for
+/// what is marked.
 class Reporter {
  public:
   explicit Reporter(const ClusterAddress& address)
@@ -125,9 +130,9 @@ class Reporter {
  private:
   bool detached() const { return !address_.user_token.empty(); }
   void set_alive_alarm() {
-    alive_alarm_.Set(&events_,
-                     gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(alive_ms_, GPR_TIMESPAN)),
-                     tag(kAlive));
+    alive_alarm_.Set(
+        &events_, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(alive_ms_, GPR_TIMESPAN)),
+        tag(kAlive));
   }
 
   /// Any thread. The alarm is set by whoever turns awake_ on, so never by two at once.
@@ -157,7 +162,9 @@ class Reporter {
         writing_ = false;
         ok && !failed_ ? send_next() : give_up();
         break;
-      case kFinished: finished(); break;
+      case kFinished:
+        finished();
+        break;
       case kWake:
         awake_ = false;
         if (stopping_) {
@@ -267,7 +274,8 @@ class Reporter {
   v1::HarnessMessage several() {
     v1::HarnessMessage message;
     std::int64_t bytes = 0;
-    for (int count = 0; next_ < spool_.size() && count < kMostTogether && bytes < kMostBytesTogether; ++count) {
+    for (int count = 0; next_ < spool_.size() && count < kMostTogether && bytes < kMostBytesTogether;
+         ++count) {
       const Entry& entry = spool_[next_++];
       *message.mutable_reports()->add_reports() = entry.message.report();
       bytes += entry.bytes;
@@ -301,12 +309,13 @@ class Reporter {
     const auto wait = static_cast<std::int64_t>(wait_ms_ * (0.5 + random_.uniform()));
     wait_ms_ = std::min(wait_ms_ * 2, kLongestWaitMs);
     waiting_ = true;
-    retry_alarm_.Set(&events_, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)),
+    retry_alarm_.Set(&events_,
+                     gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)),
                      tag(kRetry));
   }
 
-  /// The master takes nothing more of this trial outside the cluster: it has ended, by our word or another's. What is
-  /// not sent has nowhere to go.
+  /// The master takes nothing more of this trial outside the cluster: it has ended, by our word or another's.
+  /// What is not sent has nowhere to go.
   void end() {
     const bool ours = !spool_.empty() && spool_.front().message.report().has_end();
     if (!ours && !stopping_) {
@@ -413,7 +422,8 @@ class ClusterClient final : public Client {
 };
 
 /// The answer, or what is wrong for good; a master that is away is waited for.
-Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid, const std::string& reason) {
+Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid,
+                              const std::string& reason) {
   const auto stub = make_stub(address);
   v1::FallBackRequest request;
   request.set_allocation_id(address.allocation_id);
@@ -438,8 +448,8 @@ Result<std::string> fall_back(const ClusterAddress& address, const std::string& 
 }  // namespace
 }  // namespace det
 
-extern "C" void det_fall_back(const det::ClusterAddress* address, const std::string* uuid, const std::string* reason,
-                              det::Result<std::string>* instead) {
+extern "C" void det_fall_back(const det::ClusterAddress* address, const std::string* uuid,
+                              const std::string* reason, det::Result<std::string>* instead) {
   *instead = det::fall_back(*address, *uuid, *reason);
 }
 extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address) {

@@ -19,7 +19,7 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   cli::Session session;
   session.master_flag = request.master;
   session.user_flag = request.user;
-  TRY_ASSIGN(cli::Client * const connection, session.client());
+  TRY_ASSIGN(cli::Client* const connection, session.client());
   connection->set_patience(kPatience);
   v1::CreateExperimentRequest create;
   create.set_config(request.config);
@@ -30,7 +30,8 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   TRY_ASSIGN(const v1::CreateExperimentResponse created,
              connection->call(&v1::ExperimentService::Stub::CreateExperiment, create));
   if (created.experiment().trial_ids_size() != 1) {
-    return fail(Code::kFailedPrecondition, "the master made experiment " + std::to_string(created.experiment().id()) +
+    return fail(Code::kFailedPrecondition, "the master made experiment " +
+                                               std::to_string(created.experiment().id()) +
                                                " without its trial; is it of this release?");
   }
   trial.master = connection->address().tls ? connection->address().url() : connection->address().target();
@@ -39,7 +40,8 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   if (!google::protobuf::util::MessageToJsonString(created.config(), &trial.experiment_config).ok()) {
     return fail(Code::kInternal, "the experiment's configuration is no JSON");
   }
-  ClusterAddress address{.master = trial.master, .trial_id = static_cast<std::int32_t>(trial.trial_id), .run = 1};
+  ClusterAddress address{
+      .master = trial.master, .trial_id = static_cast<std::int32_t>(trial.trial_id), .run = 1};
   address.user_token = connection->token();
   address.cert_file = cli::known_trust(connection->address()).cert_file;
   return std::unique_ptr<Client>(det_make_cluster_client(&address));
@@ -48,7 +50,8 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
 }  // namespace
 }  // namespace det
 
-extern "C" det::Client* det_make_detached_client(const det::DetachedRequest* request, det::DetachedTrial* trial) {
+extern "C" det::Client* det_make_detached_client(const det::DetachedRequest* request,
+                                                 det::DetachedTrial* trial) {
   auto client = det::make(*request, *trial);
   if (client) return client->release();
   trial->error = client.error().message;

@@ -68,7 +68,8 @@ class LocalClient final : public Client {
   }
   void report_progress(double, std::int64_t) override {}
   void report_checkpoint(const CheckpointRecord& record) override {
-    std::printf("checkpoint batch %lld  %s", static_cast<long long>(record.steps_completed), record.uuid.c_str());
+    std::printf("checkpoint batch %lld  %s", static_cast<long long>(record.steps_completed),
+                record.uuid.c_str());
     end_line();
   }
   void report_invalid_hp() override {}
@@ -90,6 +91,8 @@ class LocalClient final : public Client {
 }  // namespace
 
 std::unique_ptr<Client> make_local_client() { return std::make_unique<LocalClient>(); }
-std::unique_ptr<Client> make_quiet_client(bool takes_signals) { return std::make_unique<QuietClient>(takes_signals); }
+std::unique_ptr<Client> make_quiet_client(bool takes_signals) {
+  return std::make_unique<QuietClient>(takes_signals);
+}
 
 }  // namespace det

@@ -90,9 +90,10 @@ class Engine {
   }
 
   Queue<Task> tasks_{kMostInFlight};
-  std::atomic<int> under_way_ = 0;  ///< given to the thread and not through; at 0 the transport is the caller's
-  Task postponed_;                  ///< the caller's alone
-  std::exception_ptr failure_;      ///< whose the transport is
+  std::atomic<int> under_way_ =
+      0;                        ///< given to the thread and not through; at 0 the transport is the caller's
+  Task postponed_;              ///< the caller's alone
+  std::exception_ptr failure_;  ///< whose the transport is
 };
 
 class QueuedWork final : public Work {
@@ -138,11 +139,14 @@ class ThreadCommunicator final : public Communicator {
   const char* name() const override { return engine_->transport->name(); }
   int size() const override { return size_; }
   std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how, Start start) override {
-    if (how == Reduction::kMean && tensor.scalar_type() == torch::kLong) throw std::invalid_argument("no mean of int64");
-    return submit(tensor, [tensor, how](Transport& transport) mutable { transport.all_reduce(tensor, how); }, start);
+    if (how == Reduction::kMean && tensor.scalar_type() == torch::kLong)
+      throw std::invalid_argument("no mean of int64");
+    return submit(
+        tensor, [tensor, how](Transport& transport) mutable { transport.all_reduce(tensor, how); }, start);
   }
   std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
-    return submit(output, [output, input](Transport& transport) mutable { transport.all_gather(output, input); });
+    return submit(output,
+                  [output, input](Transport& transport) mutable { transport.all_gather(output, input); });
   }
   std::unique_ptr<Work> broadcast(torch::Tensor tensor) override {
     return submit(tensor, [tensor](Transport& transport) mutable { transport.broadcast(tensor); });
@@ -150,7 +154,8 @@ class ThreadCommunicator final : public Communicator {
 
  private:
   /// What is small is sooner done than given to the thread.
-  std::unique_ptr<Work> submit(const torch::Tensor& moved, std::function<void(Transport&)> run, Start start = Start::kNow) {
+  std::unique_ptr<Work> submit(const torch::Tensor& moved, std::function<void(Transport&)> run,
+                               Start start = Start::kNow) {
     auto outcome = std::make_shared<Outcome>();
     engine_->submit({std::move(run), outcome}, moved.nbytes() <= kMaxBytesOnWait ? Start::kOnWait : start);
     return std::make_unique<QueuedWork>(engine_, std::move(outcome));
@@ -162,7 +167,8 @@ class ThreadCommunicator final : public Communicator {
   std::thread thread_;
 };
 
-std::unique_ptr<Communicator> make_cpu_communicator(DistributedContext& distributed, const std::string& backend) {
+std::unique_ptr<Communicator> make_cpu_communicator(DistributedContext& distributed,
+                                                    const std::string& backend) {
   const bool one_machine = distributed.local_size() == distributed.size();
   if (backend == "shm" && !one_machine) {
     throw std::runtime_error("the backend shm needs all ranks on one machine; there are " +

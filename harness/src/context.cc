@@ -43,7 +43,8 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
   if (optimizer == nullptr) throw std::invalid_argument("wrap_optimizer: the optimizer is empty");
   if (!is_known_optimizer(*optimizer)) {
     throw std::invalid_argument(
-        "wrap_optimizer: the state of this kind of optimizer cannot be saved; use SGD, Adam, AdamW, RMSprop, Adagrad or "
+        "wrap_optimizer: the state of this kind of optimizer cannot be saved; use SGD, Adam, AdamW, RMSprop, "
+        "Adagrad or "
         "det::optim::Adadelta");
   }
   const ParameterNames names = parameter_names(*state_);
@@ -60,29 +61,34 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
   return *state_->optimizers.back();
 }
 
-void TrialContext::add_lr_scheduler(std::unique_ptr<LRScheduler> scheduler, LRStepMode mode, int64_t frequency) {
+void TrialContext::add_lr_scheduler(std::unique_ptr<LRScheduler> scheduler, LRStepMode mode,
+                                    int64_t frequency) {
   const auto& wrapped = state_->optimizers;
   const auto* optimizer = &scheduler->optimizer();
-  if (std::none_of(wrapped.begin(), wrapped.end(), [&](const auto& known) { return known.get() == optimizer; })) {
+  if (std::none_of(wrapped.begin(), wrapped.end(),
+                   [&](const auto& known) { return known.get() == optimizer; })) {
     throw std::invalid_argument("wrap_lr_scheduler: its optimizer is not the one wrap_optimizer returned");
   }
   if (frequency < 1) throw std::invalid_argument("wrap_lr_scheduler: frequency must be at least 1");
   if (mode != LRStepMode::kManual && dynamic_cast<ReduceLROnPlateau*>(scheduler.get()) != nullptr) {
-    throw std::invalid_argument("wrap_lr_scheduler: ReduceLROnPlateau needs a metric; use LRStepMode::kManual and call step(metric)");
+    throw std::invalid_argument(
+        "wrap_lr_scheduler: ReduceLROnPlateau needs a metric; use LRStepMode::kManual and call step(metric)");
   }
   state_->lr_schedulers.push_back({std::move(scheduler), mode, frequency});
 }
 
 void TrialContext::add_reducer(std::shared_ptr<MetricReducer> reducer, std::string name, bool for_training,
                                bool for_validation) {
-  if (name.find('.') != std::string::npos) throw std::invalid_argument("wrap_reducer: a metric's name has no \".\": " + name);
+  if (name.find('.') != std::string::npos)
+    throw std::invalid_argument("wrap_reducer: a metric's name has no \".\": " + name);
   state_->metric_reducers.push_back({std::move(reducer), std::move(name), for_training, for_validation});
 }
 
 void TrialContext::use_amp(const AmpOptions& options) {
   (void)Autocast(state_->device, options.dtype);  // refuses what the device cannot do
   state_->amp = options;
-  if (options.dtype == torch::kHalf && state_->scaler == nullptr) state_->scaler = std::make_unique<GradScaler>();
+  if (options.dtype == torch::kHalf && state_->scaler == nullptr)
+    state_->scaler = std::make_unique<GradScaler>();
   if (!options.channels_last) return;
   for (const auto& model : state_->models) to_channels_last(*model);
 }

@@ -39,15 +39,15 @@ struct WrappedReducer {
 /// What goes with the optimizer of the same number.
 struct Stepping {
   std::unique_ptr<FusedStep> fused;
-  TreeSum shards;           ///< exact: this batch's shards
+  TreeSum shards;              ///< exact: this batch's shards
   std::int64_t collected = 0;  ///< exact: of this process's shards of the batch
-  TreeSum::Tensors window;  ///< exact: the batches of this aggregation window
+  TreeSum::Tensors window;     ///< exact: the batches of this aggregation window
 };
 
 /// Where in training a call of train_batch is.
 struct StepPosition {
   std::int64_t batch = 0, epoch = 0, batches_per_epoch = 1;
-  bool ends_window = true;   ///< optimizers step
+  bool ends_window = true;             ///< optimizers step
   std::int64_t shard = 0, shards = 1;  ///< exact: which of this process's shards of the batch
   double shard_records = 0;            ///< exact: records of this shard
 };

@@ -59,8 +59,8 @@ bool is_printable(unsigned char c) { return c >= 0x20 && c <= 0x7e; }
 
 void check_group(const std::string& group) {
   const auto& reserved = SystemMetrics::groups();
-  if (group.empty() || group.size() > kLongestGroup || group.find('.') != group.npos || has_control_characters(group) ||
-      find_bad_utf8(group)) {
+  if (group.empty() || group.size() > kLongestGroup || group.find('.') != group.npos ||
+      has_control_characters(group) || find_bad_utf8(group)) {
     refuse("metric group \"" + make_utf8(group) + "\": must have 1 to 128 characters, without \".\"");
   }
   if (std::find(reserved.begin(), reserved.end(), group) != reserved.end()) {
@@ -101,7 +101,8 @@ void TrainContext::report_validation_metrics(std::int64_t steps_completed, const
   report_metrics("validation", steps_completed, metrics);
 }
 
-void TrainContext::report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) {
+void TrainContext::report_metrics(const std::string& group, std::int64_t steps_completed,
+                                  const Json& metrics) {
   check_group(group);
   beat();
   std::string text = check_metrics(group, steps_completed, metrics);
@@ -117,14 +118,16 @@ void TrainContext::report_metrics(const std::string& group, std::int64_t steps_c
 }
 
 void TrainContext::report_progress(double progress, std::int64_t steps_completed) {
-  if (!(progress >= 0 && progress <= 1)) refuse("progress must be within 0 and 1, got " + std::to_string(progress));
+  if (!(progress >= 0 && progress <= 1))
+    refuse("progress must be within 0 and 1, got " + std::to_string(progress));
   beat();
   state_.client->report_progress(progress, steps_completed < 0 ? state_.steps_completed : steps_completed);
 }
 
 void TrainContext::report_early_exit(ExitedReason reason) {
   switch (reason) {
-    case ExitedReason::kInvalidHP: return state_.client->report_invalid_hp();
+    case ExitedReason::kInvalidHP:
+      return state_.client->report_invalid_hp();
   }
 }
 
@@ -147,7 +150,8 @@ bool PreemptContext::should_preempt(bool auto_ack) {
 }
 
 void PreemptContext::acknowledge_preemption_signal() {
-  if (!state_.preempted) throw std::logic_error("acknowledge_preemption_signal: should_preempt() has not said true");
+  if (!state_.preempted)
+    throw std::logic_error("acknowledge_preemption_signal: should_preempt() has not said true");
   if (std::exchange(state_.acknowledged, true)) return;
   state_.client->acknowledge_preemption();
 }
@@ -156,12 +160,14 @@ void PreemptContext::acknowledge_preemption_signal() {
 
 void ProfilerContext::on(double sampling_interval, int samples_per_report) {
   if (!(sampling_interval > 0 && sampling_interval <= 86400) || samples_per_report < 1) {
-    refuse("profiler: the interval must be within 0 and 86400 seconds, and a report have at least one sample");
+    refuse(
+        "profiler: the interval must be within 0 and 86400 seconds, and a report have at least one sample");
   }
   if (state_.system_metrics || !state_.distributed->is_chief()) return;
   state_.system_metrics = std::make_unique<SystemMetrics>(
-      *state_.client, SystemMetrics::Options{.interval = Duration(static_cast<std::int64_t>(sampling_interval * 1e6)),
-                                             .samples_per_report = samples_per_report});
+      *state_.client,
+      SystemMetrics::Options{.interval = Duration(static_cast<std::int64_t>(sampling_interval * 1e6)),
+                             .samples_per_report = samples_per_report});
 }
 
 void ProfilerContext::off() { state_.system_metrics.reset(); }
@@ -182,7 +188,8 @@ Context::~Context() {
   profiler_.off();
   (void)flush(kPatience);
   if (!state_->info.detached) return;
-  if (!state_->failure && std::uncaught_exceptions() > exceptions_) state_->failure = "an exception ended the program";
+  if (!state_->failure && std::uncaught_exceptions() > exceptions_)
+    state_->failure = "an exception ended the program";
   state_->client->report_end(state_->failure.has_value(), state_->failure.value_or(""));
   (void)flush(kPatience);
 }
@@ -212,21 +219,27 @@ std::string detached_config(const DetachedConfig& config) {
   if (!config.description.empty()) experiment["description"] = config.description;
   if (!config.checkpoint_storage.empty()) {
     experiment["checkpoint_storage"] = {
-        {"type", "directory"}, {"container_path", std::filesystem::absolute(config.checkpoint_storage).string()}};
+        {"type", "directory"},
+        {"container_path", std::filesystem::absolute(config.checkpoint_storage).string()}};
   }
   return to_yaml(experiment);
 }
 
 /// The chief makes the experiment and tells the others who they are.
-std::unique_ptr<Client> begin_detached(const DetachedConfig& config, DistributedContext& distributed, TrialInfo& info) {
+std::unique_ptr<Client> begin_detached(const DetachedConfig& config, DistributedContext& distributed,
+                                       TrialInfo& info) {
   std::unique_ptr<Client> client;
   Json told = Json::object();
   if (distributed.is_chief()) {
     auto made = make_detached_client(config.master, config.user, detached_config(config), info);
     if (made) {
       client = std::move(*made);
-      told = {{"experiment", info.experiment_id}, {"trial", info.trial_id}, {"seed", info.seed},
-              {"config", info.experiment_config}, {"checkpoints", info.checkpoint_dir}, {"master", info.master}};
+      told = {{"experiment", info.experiment_id},
+              {"trial", info.trial_id},
+              {"seed", info.seed},
+              {"config", info.experiment_config},
+              {"checkpoints", info.checkpoint_dir},
+              {"master", info.master}};
     } else {
       told = {{"error", made.error().message}};
     }
@@ -239,9 +252,11 @@ std::unique_ptr<Client> begin_detached(const DetachedConfig& config, Distributed
   info.seed = told["seed"].get<std::int64_t>();
   info.experiment_config = told["config"];
   if (!distributed.is_chief()) {
-    if (const Json* storage = find_path(info.experiment_config, "checkpoint_storage"); !storage::is_bucket(*storage))
+    if (const Json* storage = find_path(info.experiment_config, "checkpoint_storage");
+        !storage::is_bucket(*storage))
       info.checkpoint_dir = told["checkpoints"].get<std::string>();
-    if (const Status open = open_storage(info); !open) throw std::runtime_error("detached mode: " + open.error().message);
+    if (const Status open = open_storage(info); !open)
+      throw std::runtime_error("detached mode: " + open.error().message);
   }
   info.master = told["master"].get<std::string>();
   info.hparams = config.hparams;
@@ -254,7 +269,8 @@ Context init(Options options) {
   auto state = std::make_unique<State>();
   state->preempt_mode = options.preempt_mode;
   state->distributed = std::move(options.distributed);
-  if (!state->distributed) state->distributed = std::make_shared<DistributedContext>(rank_info_from_environment());
+  if (!state->distributed)
+    state->distributed = std::make_shared<DistributedContext>(rank_info_from_environment());
   if (options.detached && !on_cluster()) {
     TrialInfo info;
     state->client = begin_detached(*options.detached, *state->distributed, info);
@@ -263,8 +279,8 @@ Context init(Options options) {
     state->info.detached = true;
     return Context(std::move(state));
   }
-  TrialInfo info = value_or_throw(on_cluster() ? cluster_trial_info()
-                                                     : local_trial_info(options.config_file, options.checkpoint_dir));
+  TrialInfo info = value_or_throw(
+      on_cluster() ? cluster_trial_info() : local_trial_info(options.config_file, options.checkpoint_dir));
   beat();  // from here on it can hang
   state->client = state->distributed->is_chief() ? value_or_throw(make_client(info))
                                                  : make_quiet_client(/*takes_signals=*/!info.on_cluster);

@@ -1,8 +1,8 @@
 // Owns the checkpoints of the Core API: of one process, and of all ranks together.
 //
-// Sharded: the chief opens the checkpoint and tells its uuid; every rank offers names, sizes and metadata, and each
-// works out from all offers whether they fit and who brings which file; the owners bring them; the chief commits. A
-// failure anywhere is told to all, so every rank throws and none waits for another.
+// Sharded: the chief opens the checkpoint and tells its uuid; every rank offers names, sizes and metadata,
+// and each works out from all offers whether they fit and who brings which file; the owners bring them; the
+// chief commits. A failure anywhere is told to all, so every rank throws and none waits for another.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -88,11 +88,13 @@ void bring(const std::string& from, const std::string& to, const std::string& pa
 }
 
 /// The last step, on the chief: what lies in the writer's directory becomes the checkpoint.
-StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::string& uuid, const Json& metadata) {
+StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::string& uuid,
+                        const Json& metadata) {
   fs::remove(fs::path(writer.directory()) / kManifest);
   std::size_t names = 0;
   for (const auto& [path, bytes] : files_below(writer.directory())) names += path.size() + 24;
-  if (names > kMaxNameBytes) throw std::runtime_error("a checkpoint's file names must not take more than 3 MiB together");
+  if (names > kMaxNameBytes)
+    throw std::runtime_error("a checkpoint's file names must not take more than 3 MiB together");
   check(writer.write(kMetadata, dump_json(metadata, 2)));
   CheckpointRecord record{.uuid = uuid,
                           .steps_completed = metadata.at("steps_completed").get<std::int64_t>(),
@@ -132,7 +134,8 @@ class Shards {
 
   /// A directory of this rank's own beside the checkpoint. Any rank alone.
   const std::string& make_scratch() {
-    scratch_ = state_.info.checkpoint_storage + "/" + uuid_ + "." + std::to_string(distributed_.rank()) + ".partial";
+    scratch_ =
+        state_.info.checkpoint_storage + "/" + uuid_ + "." + std::to_string(distributed_.rank()) + ".partial";
     check(make_directories(scratch_));
     return scratch_;
   }
@@ -220,8 +223,9 @@ class Shards {
     for (std::size_t rank = 0; rank < offers.size(); ++rank) {
       for (const auto& [key, value] : offers[rank]["metadata"].items()) {
         if (metadata_.contains(key) && metadata_[key] != value) {
-          throw std::invalid_argument("checkpoint metadata: rank " + std::to_string(rank) + " says " + key + " = " +
-                                      dump_json(value) + ", a rank before it " + dump_json(metadata_[key]));
+          throw std::invalid_argument("checkpoint metadata: rank " + std::to_string(rank) + " says " + key +
+                                      " = " + dump_json(value) + ", a rank before it " +
+                                      dump_json(metadata_[key]));
         }
         metadata_[key] = value;
       }
@@ -243,7 +247,8 @@ class Shards {
     std::size_t names = 0;
     for (const auto& [path, ranks] : owners_) {
       names += path.size() + 24;
-      if (names > kMaxNameBytes) throw std::invalid_argument("a checkpoint's file names must not take more than 3 MiB together");
+      if (names > kMaxNameBytes)
+        throw std::invalid_argument("a checkpoint's file names must not take more than 3 MiB together");
       for (fs::path above = fs::path(path).parent_path(); !above.empty(); above = above.parent_path()) {
         const auto file = owners_.find(above.string());
         if (file != owners_.end()) {
@@ -293,7 +298,8 @@ class Shards {
 
 /// Its directory is here, and what was saved.
 void bring_sound(const State& state, const std::string& uuid) {
-  const std::string directory = check(bring_checkpoint(state.info.checkpoint_storage, uuid, state.bucket.get()));
+  const std::string directory =
+      check(bring_checkpoint(state.info.checkpoint_storage, uuid, state.bucket.get()));
   const Status good = verify_checkpoint(directory);
   if (!good && state.bucket) (void)remove_tree(directory);
   check(good);
@@ -339,13 +345,15 @@ std::string CheckpointContext::upload(const std::string& directory, const Json& 
   const std::string uuid = uuid4();
   CheckpointWriter writer = check(create_writer(state_, uuid));
   if (!directory.empty()) {
-    for (const auto& [path, bytes] : files_below(directory)) bring(directory, writer.directory(), path, false);
+    for (const auto& [path, bytes] : files_below(directory))
+      bring(directory, writer.directory(), path, false);
   }
   return commit(state_, writer, uuid, metadata).uuid;
 }
 
 StoredCheckpoint CheckpointContext::store_path(const Json& metadata,
-                                               const std::function<void(const std::string&)>& write, bool shard) {
+                                               const std::function<void(const std::string&)>& write,
+                                               bool shard) {
   if (is_sharded(state_, shard, "store_path")) {
     Shards shards(state_);
     std::exception_ptr failed;
@@ -366,8 +374,8 @@ StoredCheckpoint CheckpointContext::store_path(const Json& metadata,
   return commit(state_, writer, uuid, metadata);
 }
 
-void CheckpointContext::restore_path(const std::string& uuid, const std::function<void(const std::string&)>& read,
-                                     DownloadMode mode) {
+void CheckpointContext::restore_path(const std::string& uuid,
+                                     const std::function<void(const std::string&)>& read, DownloadMode mode) {
   const std::string directory = checkpoint_path(state_, uuid);
   on_machine(state_, mode, [&] { bring_sound(state_, uuid); });
   read(directory);
@@ -387,8 +395,9 @@ void CheckpointContext::download(const std::string& uuid, const std::string& dir
 
 Json CheckpointContext::get_metadata(const std::string& uuid) {
   const std::string path = checkpoint_path(state_, uuid) + "/" + kMetadata;
-  auto text = state_.bucket && !path_exists(path) ? state_.bucket->get(uuid + "/" + kMetadata, 4 * kMostMetadata)
-                                                  : read_file(path, 4 * kMostMetadata);
+  auto text = state_.bucket && !path_exists(path)
+                  ? state_.bucket->get(uuid + "/" + kMetadata, 4 * kMostMetadata)
+                  : read_file(path, 4 * kMostMetadata);
   auto metadata = parse_json(check(std::move(text)), {.bytes = 4 * kMostMetadata});
   if (!metadata || !metadata->is_object()) throw std::runtime_error(path + " is damaged");
   return std::move(*metadata);
@@ -397,7 +406,8 @@ Json CheckpointContext::get_metadata(const std::string& uuid) {
 void CheckpointContext::delete_(const std::string& uuid) {
   const std::string directory = checkpoint_path(state_, uuid);
   if (state_.info.on_cluster || state_.info.detached) {
-    throw std::logic_error("delete_: checkpoints of an experiment are in the master's books; delete them there");
+    throw std::logic_error(
+        "delete_: checkpoints of an experiment are in the master's books; delete them there");
   }
   if (state_.bucket) {
     if (const storage::Done done = storage::perform(*state_.bucket, {uuid}, false); !done.error.empty())
@@ -405,7 +415,8 @@ void CheckpointContext::delete_(const std::string& uuid) {
     return check(remove_tree(directory));
   }
   // Out of sight first: a checkpoint is there whole or not at all.
-  if (::rename(directory.c_str(), (directory + ".partial").c_str()) != 0) check(Status(fail_errno(directory)));
+  if (::rename(directory.c_str(), (directory + ".partial").c_str()) != 0)
+    check(Status(fail_errno(directory)));
   check(remove_tree(directory + ".partial"));
 }
 

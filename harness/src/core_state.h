@@ -15,7 +15,8 @@ namespace det::core {
 class State {
  public:
   Info info;
-  std::shared_ptr<const storage::Bucket> bucket;  ///< where checkpoints lie, if not in info.checkpoint_storage itself
+  std::shared_ptr<const storage::Bucket>
+      bucket;  ///< where checkpoints lie, if not in info.checkpoint_storage itself
   std::shared_ptr<DistributedContext> distributed;
   std::unique_ptr<Client> client;
   PreemptMode preempt_mode = PreemptMode::kWorkersAskChief;

@@ -52,11 +52,13 @@ std::vector<std::string> problems_of(const DataLoaderOptions& options) {
   };
   refuse(options.sampler && options.shuffle,
          "shuffle cannot go with sampler, which is the order: wrap it in a ReproducibleShuffleSampler");
-  refuse(options.batch_sampler && (options.batch_size != 1 || options.shuffle || options.sampler || options.drop_last),
+  refuse(options.batch_sampler &&
+             (options.batch_size != 1 || options.shuffle || options.sampler || options.drop_last),
          "batch_sampler cannot go with batch_size, shuffle, sampler or drop_last: it is all of these");
   refuse(!options.batch_sampler && options.batch_size < 1,
          "batch_size must be at least 1, not " + std::to_string(options.batch_size));
-  refuse(options.num_workers < 0, "num_workers must not be negative, as " + std::to_string(options.num_workers) +
+  refuse(options.num_workers < 0, "num_workers must not be negative, as " +
+                                      std::to_string(options.num_workers) +
                                       "; 0 reads ahead on one thread where that pays");
   refuse(options.prefetch_factor && options.num_workers == 0,
          "prefetch_factor is for workers: give num_workers too");
@@ -65,7 +67,8 @@ std::vector<std::string> problems_of(const DataLoaderOptions& options) {
   constexpr const char* kRepeats =
       " is endless: the trainer repeats by itself (an order of your own is a det::SampledBatches)";
   refuse(options.sampler && options.sampler->count() == kEndless, std::string("sampler") + kRepeats);
-  refuse(options.batch_sampler && options.batch_sampler->count() == kEndless, std::string("batch_sampler") + kRepeats);
+  refuse(options.batch_sampler && options.batch_sampler->count() == kEndless,
+         std::string("batch_sampler") + kRepeats);
   return problems;
 }
 

@@ -1,5 +1,6 @@
 // Owns what reading data needs from LibTorch's inside: threads of operators, and copying to a GPU beside the
-// computation. No CUDA headers: c10's stream interface is the same in builds without CUDA, where none of it is reached.
+// computation. No CUDA headers: c10's stream interface is the same in builds without CUDA, where none of it
+// is reached.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -14,8 +15,8 @@
 
 namespace det::compat {
 
-/// While it lives, operators on this thread use no other threads. The same bits come out on every thread, and data
-/// does not take the cores of training. Does nothing where LibTorch is not built with OpenMP.
+/// While it lives, operators on this thread use no other threads. The same bits come out on every thread, and
+/// data does not take the cores of training. Does nothing where LibTorch is not built with OpenMP.
 class OneThread {
  public:
   OneThread() : before_(at::get_num_threads()) { set(1); }  // asking makes LibTorch set this thread up first
@@ -35,11 +36,12 @@ class OneThread {
 class SideCopy {
  public:
   explicit SideCopy(const torch::Device& device)
-      : streams_(device.type()), device_(device.has_index() ? device : streams_.getDevice()),
+      : streams_(device.type()),
+        device_(device.has_index() ? device : streams_.getDevice()),
         side_(streams_.getStreamFromGlobalPool(device_)) {}
 
-  /// Begins the copy; the batch may be used after arrive(). Pinned memory is kept until the copy is over (LibTorch's
-  /// allocator does that).
+  /// Begins the copy; the batch may be used after arrive(). Pinned memory is kept until the copy is over
+  /// (LibTorch's allocator does that).
   Batch depart(const Batch& batch) {
     const c10::StreamGuard guard(side_);
     Batch copy = to_device(batch, device_);
@@ -47,7 +49,8 @@ class SideCopy {
     copied_->record(side_);
     return copy;
   }
-  /// The stream of the computation waits for the copy begun last, and its memory is not reused before that is done.
+  /// The stream of the computation waits for the copy begun last, and its memory is not reused before that is
+  /// done.
   void arrive(const Batch& copy) {
     const c10::Stream current = streams_.getStream(device_);
     copied_->block(current);

@@ -38,8 +38,10 @@ torch::Tensor read_idx(const std::string& path) {
   for (int i = 0; i < magic[3]; ++i) {
     unsigned char size[4];
     read(size, sizeof size);
-    shape.push_back(std::int64_t{size[0]} << 24 | std::int64_t{size[1]} << 16 | std::int64_t{size[2]} << 8 | size[3]);
-    if (shape.back() > 0 && bytes > (std::int64_t{1} << 36) / shape.back()) refuse("is damaged (its sizes are absurd)");
+    shape.push_back(std::int64_t{size[0]} << 24 | std::int64_t{size[1]} << 16 | std::int64_t{size[2]} << 8 |
+                    size[3]);
+    if (shape.back() > 0 && bytes > (std::int64_t{1} << 36) / shape.back())
+      refuse("is damaged (its sizes are absurd)");
     bytes *= shape.back();
   }
   torch::Tensor tensor = at::empty(shape, torch::kByte);
@@ -53,7 +55,8 @@ LabeledImages read_cifar10(const std::string& directory, bool train) {
   constexpr std::size_t kPixels = 3 * 32 * 32, kRecord = 1 + kPixels;
   std::vector<std::string> names{"test_batch.bin"};
   if (train) {
-    names = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
+    names = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+             "data_batch_5.bin"};
   }
   std::string records;
   for (const std::string& name : names) {
@@ -66,8 +69,9 @@ LabeledImages read_cifar10(const std::string& directory, bool train) {
     }
     for (std::size_t i = 0; i < file->size(); i += kRecord) {
       if (static_cast<unsigned char>((*file)[i]) < 10) continue;
-      throw std::runtime_error(path + ": is damaged: record " + std::to_string(i / kRecord) + " has the class " +
-                               std::to_string(static_cast<unsigned char>((*file)[i])) + ", of 10");
+      throw std::runtime_error(path + ": is damaged: record " + std::to_string(i / kRecord) +
+                               " has the class " + std::to_string(static_cast<unsigned char>((*file)[i])) +
+                               ", of 10");
     }
     records += *file;
   }

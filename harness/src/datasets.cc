@@ -17,7 +17,8 @@ TensorDataset::TensorDataset(std::vector<torch::Tensor> tensors) : tensors_(std:
   if (tensors_.empty()) throw std::invalid_argument("TensorDataset: there is no tensor");
   for (torch::Tensor& tensor : tensors_) {
     if (!tensor.defined() || tensor.dim() < 1) {
-      throw std::invalid_argument("TensorDataset: a tensor without rows among " + std::to_string(tensors_.size()));
+      throw std::invalid_argument("TensorDataset: a tensor without rows among " +
+                                  std::to_string(tensors_.size()));
     }
     if (tensor.size(0) != tensors_[0].size(0)) {
       throw std::invalid_argument("TensorDataset: tensors " + compat::shape_text(tensors_[0]) + " and " +
@@ -47,7 +48,8 @@ ImageDataset::ImageDataset(const LabeledImages& data, const ImageOptions& option
   };
   if (data.images.scalar_type() != torch::kByte) refuse("images must be uint8");
   if (data.images.dim() != 3 && data.images.dim() != 4) refuse("images must be [N, H, W] or [N, C, H, W]");
-  if (data.labels.dim() != 1 || data.labels.size(0) != data.images.size(0)) refuse("there must be one label an image");
+  if (data.labels.dim() != 1 || data.labels.size(0) != data.images.size(0))
+    refuse("there must be one label an image");
   images_ = (data.images.dim() == 3 ? data.images.unsqueeze(1) : data.images).contiguous();
   labels_ = data.labels.to(torch::kLong).contiguous();
   const auto channels = static_cast<std::size_t>(images_.size(1));
@@ -63,7 +65,9 @@ ImageDataset::ImageDataset(const LabeledImages& data, const ImageOptions& option
   }
 }
 
-Batch ImageDataset::get_batch(const std::vector<std::int64_t>& indices) const { return make_batch(indices, nullptr); }
+Batch ImageDataset::get_batch(const std::vector<std::int64_t>& indices) const {
+  return make_batch(indices, nullptr);
+}
 
 Batch ImageDataset::get_batch(const std::vector<std::int64_t>& indices, const SampleKey& key) const {
   return make_batch(indices, crop_padding_ > 0 || flip_ > 0 ? &key : nullptr);

@@ -11,7 +11,8 @@ Dealer::Dealer(AnyBatchSampler batches, const DealSpec& spec)
     : batches_(std::move(batches)), spec_(spec), epoch_batches_(batches_->count()) {
   if (spec.count < 1 || spec.first < 0 || spec.first + spec.count > spec.world) {
     throw std::invalid_argument("shards " + std::to_string(spec.first) + " to " +
-                                std::to_string(spec.first + spec.count - 1) + " of " + std::to_string(spec.world));
+                                std::to_string(spec.first + spec.count - 1) + " of " +
+                                std::to_string(spec.world));
   }
 }
 

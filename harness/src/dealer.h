@@ -13,15 +13,18 @@ struct DealSpec {
   std::int64_t world = 1;  ///< shards into which each step is cut
   std::int64_t first = 0;  ///< the first shard of this process
   std::int64_t count = 1;  ///< how many consecutive shards it takes
-  /// Training: endless, every shard has equally many steps an epoch, the first batches of the epoch filling the gap.
-  /// Without it (validation) one epoch in which each batch is dealt exactly once, and shards may differ by one step.
+  /// Training: endless, every shard has equally many steps an epoch, the first batches of the epoch filling
+  /// the gap. Without it (validation) one epoch in which each batch is dealt exactly once, and shards may
+  /// differ by one step.
   bool training = false;
 };
 
-/// Batch s * world + shard of an epoch goes to step s of `shard`. Epoch e is pass e of the batch sampler. One thread.
+/// Batch s * world + shard of an epoch goes to step s of `shard`. Epoch e is pass e of the batch sampler. One
+/// thread.
 class Dealer {
  public:
-  /// Throws std::invalid_argument for shards that are not in the world. `batches` has at least one and an end.
+  /// Throws std::invalid_argument for shards that are not in the world. `batches` has at least one and an
+  /// end.
   Dealer(AnyBatchSampler batches, const DealSpec& spec);
 
   /// Steps of one epoch on the first shard of this process, which has no fewer than its others.
@@ -31,8 +34,8 @@ class Dealer {
     std::int64_t number = 0;  ///< s * world + shard; in training perhaps beyond the batches there are
     std::vector<std::int64_t> records;
   };
-  /// What this process takes as its batch `position`, counted from the start of training over all its shards: step
-  /// position / count. nullopt after the last of a validation.
+  /// What this process takes as its batch `position`, counted from the start of training over all its shards:
+  /// step position / count. nullopt after the last of a validation.
   std::optional<Deal> deal(std::int64_t position) const;
 
  private:

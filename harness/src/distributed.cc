@@ -43,8 +43,9 @@ class Variables {
 
   void throw_problems() const {
     if (problems_.empty()) return;
-    throw std::invalid_argument("this process cannot join the others of its trial: " + join(problems_, "; ") +
-                                "; start it with det-launch or torchrun, or without WORLD_SIZE to train alone");
+    throw std::invalid_argument(
+        "this process cannot join the others of its trial: " + join(problems_, "; ") +
+        "; start it with det-launch or torchrun, or without WORLD_SIZE to train alone");
   }
 
  private:
@@ -56,7 +57,8 @@ constexpr int kMostRanks = 65536;
 void read_machine(Variables& variables, RankInfo& info) {
   const auto local_size = variables.number("LOCAL_WORLD_SIZE", 1, info.size);
   info.local_size = local_size.value_or(1);
-  info.local_rank = variables.number("LOCAL_RANK", 0, local_size ? info.local_size - 1 : info.size - 1).value_or(0);
+  info.local_rank =
+      variables.number("LOCAL_RANK", 0, local_size ? info.local_size - 1 : info.size - 1).value_or(0);
   if (!local_size) return;
   const auto machines = variables.number("GROUP_WORLD_SIZE", 1, info.size, true);
   if (!machines && info.size % info.local_size != 0) {
@@ -67,8 +69,8 @@ void read_machine(Variables& variables, RankInfo& info) {
   info.cross_rank = variables.number("GROUP_RANK", 0, info.cross_size - 1, true)
                         .value_or(std::min(info.rank / info.local_size, info.cross_size - 1));
   if (info.cross_size == 1 && info.local_size != info.size) {
-    variables.add("LOCAL_WORLD_SIZE=" + std::to_string(info.local_size) + " is less than WORLD_SIZE=" +
-                  std::to_string(info.size) + " though there is one machine");
+    variables.add("LOCAL_WORLD_SIZE=" + std::to_string(info.local_size) +
+                  " is less than WORLD_SIZE=" + std::to_string(info.size) + " though there is one machine");
   }
 }
 
@@ -92,9 +94,10 @@ RankInfo rank_info_from_environment() {
     // On each agent it would be the whole trial, and they would take the run from one another.
     const int nodes = variables.number("DET_NUM_NODES", 1, kMostRanks, true).value_or(1);
     if (nodes == 1) return info;
-    throw std::invalid_argument("this trial's slots are on " + std::to_string(nodes) +
-                                " agents, and nothing has started a process for each slot; put det-launch before the "
-                                "program in `entrypoint`, or set resources.is_single_node: true");
+    throw std::invalid_argument(
+        "this trial's slots are on " + std::to_string(nodes) +
+        " agents, and nothing has started a process for each slot; put det-launch before the "
+        "program in `entrypoint`, or set resources.is_single_node: true");
   }
   const auto size = variables.number("WORLD_SIZE", 1, kMostRanks);
   info.size = size.value_or(1);
@@ -149,7 +152,8 @@ std::vector<Json> DistributedContext::allgather_local(const Json& value) {
 }
 
 Json DistributedContext::broadcast_local(const Json& value) {
-  return star_ ? Json::from_cbor(star_->broadcast_local(info_.local_rank == 0 ? to_bytes(value) : "")) : value;
+  return star_ ? Json::from_cbor(star_->broadcast_local(info_.local_rank == 0 ? to_bytes(value) : ""))
+               : value;
 }
 
 std::vector<std::string> DistributedContext::allgather_bytes(const std::string& value) {
@@ -169,7 +173,8 @@ std::string DistributedContext::first_gone() const { return star_ ? star_->first
 
 std::string DistributedContext::await_absence(double seconds) const {
   if (!star_) return "";
-  wait_until([&] { return !star_->first_gone().empty(); }, Duration(static_cast<std::int64_t>(seconds * 1e6)));
+  wait_until([&] { return !star_->first_gone().empty(); },
+             Duration(static_cast<std::int64_t>(seconds * 1e6)));
   return star_->first_absence();
 }
 

@@ -1,9 +1,9 @@
-// Owns how the ranks of a trial find one another: rank 0 listens until every other rank has come with both its
-// connections; who does not belong is told why and sent away.
+// Owns how the ranks of a trial find one another: rank 0 listens until every other rank has come with both
+// its connections; who does not belong is told why and sent away.
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -68,7 +68,9 @@ std::string proof() {
   return sha256_hex("determinant launch");
 }
 
-std::string chief_of(const RankInfo& info) { return info.chief_address + ":" + std::to_string(info.chief_port); }
+std::string chief_of(const RankInfo& info) {
+  return info.chief_address + ":" + std::to_string(info.chief_port);
+}
 
 void resolve(const RankInfo& info, AddressList& list) {
   addrinfo hints{};
@@ -76,7 +78,8 @@ void resolve(const RankInfo& info, AddressList& list) {
   const int code =
       ::getaddrinfo(info.chief_address.c_str(), std::to_string(info.chief_port).c_str(), &hints, &list.first);
   if (code != 0 || list.first == nullptr) {
-    throw std::runtime_error("MASTER_ADDR " + info.chief_address + " has no address: " + ::gai_strerror(code));
+    throw std::runtime_error("MASTER_ADDR " + info.chief_address +
+                             " has no address: " + ::gai_strerror(code));
   }
 }
 
@@ -90,7 +93,9 @@ bool is_loopback(const sockaddr* address) {
 
 /// Small messages go at once; a machine that lost its power is noticed within a minute.
 void tune(int fd) {
-  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); };
+  const auto set = [fd](int level, int option, int value) {
+    ::setsockopt(fd, level, option, &value, sizeof value);
+  };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
@@ -120,7 +125,8 @@ UniqueFd listen_as_chief(const RankInfo& info, const addrinfo& own) {
   UniqueFd fd(::socket(own.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (!fd || ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(fd.get(), 1024) != 0) {
+  if (!fd || ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::listen(fd.get(), 1024) != 0) {
     return UniqueFd();
   }
   return fd;
@@ -129,15 +135,19 @@ UniqueFd listen_as_chief(const RankInfo& info, const addrinfo& own) {
 class Gate {
  public:
   Gate(const RankInfo& info, Duration timeout)
-      : info_(info), deadline_(mono_now() + timeout), peers_(static_cast<std::size_t>(info.size)), proof_(proof()) {
+      : info_(info),
+        deadline_(mono_now() + timeout),
+        peers_(static_cast<std::size_t>(info.size)),
+        proof_(proof()) {
     peers_[0].host = own_host();
     peers_[0].local_rank = info.local_rank;
     peers_[0].cross_rank = info.cross_rank;
     AddressList list;
     resolve(info, list);
     int problem = 0;
-    wait_until([&] { return listener_ = listen_as_chief(info_, *list.first), problem = errno, bool(listener_); },
-               std::min<Duration>(timeout, kBindPatience));
+    wait_until(
+        [&] { return listener_ = listen_as_chief(info_, *list.first), problem = errno, bool(listener_); },
+        std::min<Duration>(timeout, kBindPatience));
     if (!listener_) {
       throw std::runtime_error("rank 0 cannot listen on " + chief_of(info) + ": " + std::strerror(problem) +
                                "; set MASTER_PORT to a free port");
@@ -167,7 +177,8 @@ class Gate {
 
   std::size_t missing() const {
     std::size_t count = 0;
-    for (std::size_t rank = 1; rank < peers_.size(); ++rank) count += !peers_[rank].values + !peers_[rank].news;
+    for (std::size_t rank = 1; rank < peers_.size(); ++rank)
+      count += !peers_[rank].values + !peers_[rank].news;
     return count;
   }
 
@@ -226,10 +237,12 @@ class Gate {
       return "rank 0 was started with WORLD_SIZE=" + std::to_string(peers_.size()) + ", this process with " +
              std::to_string(hello.size);
     }
-    if (hello.rank == 0 || hello.rank >= peers_.size()) return "RANK=" + std::to_string(hello.rank) + " is not expected";
+    if (hello.rank == 0 || hello.rank >= peers_.size())
+      return "RANK=" + std::to_string(hello.rank) + " is not expected";
     Peer& peer = peers_[hello.rank];
     UniqueFd& place = hello.news == 1 ? peer.news : peer.values;
-    if (place) return "another process (on host " + peer.host + ") has come with RANK=" + std::to_string(hello.rank);
+    if (place)
+      return "another process (on host " + peer.host + ") has come with RANK=" + std::to_string(hello.rank);
     place = std::move(fd);
     peer.host = make_utf8(hello.host);
     peer.local_rank = static_cast<int>(hello.local_rank);
@@ -250,8 +263,8 @@ class Gate {
     for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
       if (!peers_[rank].values || !peers_[rank].news) absent.push_back(std::to_string(rank));
     }
-    return (absent.size() == 1 ? "rank " : "ranks ") + join(absent, ", ") + " of " + std::to_string(peers_.size()) +
-           " did not connect to rank 0 at " + chief_of(info_) + " in time";
+    return (absent.size() == 1 ? "rank " : "ranks ") + join(absent, ", ") + " of " +
+           std::to_string(peers_.size()) + " did not connect to rank 0 at " + chief_of(info_) + " in time";
   }
 
   [[noreturn]] void give_up(const std::string& why) {
@@ -264,7 +277,8 @@ class Gate {
   std::string pack_places() const {
     std::string packed;
     for (const Peer& peer : peers_) {
-      Place place{static_cast<std::uint32_t>(peer.local_rank), static_cast<std::uint32_t>(peer.cross_rank), {}};
+      Place place{
+          static_cast<std::uint32_t>(peer.local_rank), static_cast<std::uint32_t>(peer.cross_rank), {}};
       std::strncpy(place.host, peer.host.c_str(), sizeof place.host - 1);
       packed.append(reinterpret_cast<const char*>(&place), sizeof place);
     }
@@ -303,12 +317,18 @@ UniqueFd call_chief(const RankInfo& info, const AddressList& addresses, bool new
   UniqueFd fd;
   wait_until([&] { return fd = connect_once(addresses.first), bool(fd); }, deadline - mono_now());
   if (!fd) {
-    throw std::runtime_error("rank " + std::to_string(info.rank) + " cannot connect to rank 0 at " + chief_of(info) +
+    throw std::runtime_error("rank " + std::to_string(info.rank) + " cannot connect to rank 0 at " +
+                             chief_of(info) +
                              " in time: rank 0 did not start, or MASTER_ADDR and MASTER_PORT are wrong");
   }
-  Hello hello{{}, static_cast<std::uint32_t>(info.size), static_cast<std::uint32_t>(info.rank),
-              static_cast<std::uint32_t>(info.local_rank), static_cast<std::uint32_t>(info.cross_rank), news ? 1u : 0u,
-              {}, {}};
+  Hello hello{{},
+              static_cast<std::uint32_t>(info.size),
+              static_cast<std::uint32_t>(info.rank),
+              static_cast<std::uint32_t>(info.local_rank),
+              static_cast<std::uint32_t>(info.cross_rank),
+              news ? 1u : 0u,
+              {},
+              {}};
   std::memcpy(hello.magic, kMagic, sizeof kMagic);
   std::strncpy(hello.host, own_host().c_str(), sizeof hello.host - 1);
   std::memcpy(hello.proof, proof().data(), sizeof hello.proof);
@@ -328,7 +348,8 @@ void read_reply(const RankInfo& info, int fd, void* data, std::size_t size, Mono
     const ssize_t got = ::recv(fd, at, size, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got <= 0) {
-      throw std::runtime_error("rank 0 (at " + chief_of(info) + ") is gone: it ended before all ranks had joined");
+      throw std::runtime_error("rank 0 (at " + chief_of(info) +
+                               ") is gone: it ended before all ranks had joined");
     }
     at += got;
     size -= static_cast<std::size_t>(got);
@@ -339,11 +360,13 @@ std::string await_welcome(const RankInfo& info, int fd, MonoTime deadline) {
   Reply head{};
   read_reply(info, fd, &head, sizeof head, deadline);
   if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0 || head.bytes > (64u << 20)) {
-    throw std::runtime_error("what listens at " + chief_of(info) + " is not rank 0 of this trial; change MASTER_PORT");
+    throw std::runtime_error("what listens at " + chief_of(info) +
+                             " is not rank 0 of this trial; change MASTER_PORT");
   }
   std::string text(head.bytes, '\0');
   read_reply(info, fd, text.data(), text.size(), deadline);
-  if (head.refused != 0) throw std::runtime_error("rank " + std::to_string(info.rank) + " could not join: " + text);
+  if (head.refused != 0)
+    throw std::runtime_error("rank " + std::to_string(info.rank) + " could not join: " + text);
   return text;
 }
 
@@ -357,7 +380,8 @@ std::vector<Peer> join_chief(const RankInfo& info, Duration timeout) {
   // Rank 0 knows who is missing: its word is waited for.
   const std::string places = await_welcome(info, peers[0].values.get(), deadline + kWordPatience);
   (void)await_welcome(info, peers[0].news.get(), deadline + kWordPatience);
-  if (places.size() != peers.size() * sizeof(Place)) throw std::runtime_error("rank 0 sent an ill-formed welcome");
+  if (places.size() != peers.size() * sizeof(Place))
+    throw std::runtime_error("rank 0 sent an ill-formed welcome");
   for (std::size_t rank = 0; rank < peers.size(); ++rank) {
     Place place{};
     std::memcpy(&place, places.data() + rank * sizeof place, sizeof place);

@@ -186,10 +186,11 @@ std::string DistributedContext::Star::receive(int rank, Call call) {
   Header header{};
   if (!receive_all(fd, &header, sizeof header)) fail();
   if (header.call != static_cast<std::uint32_t>(call) || header.number != calls_) {
-    throw std::runtime_error("rank " + std::to_string(rank) + " made " + call_name(header.call) + " as its call " +
-                             std::to_string(header.number) + " while rank " + std::to_string(info_.rank) + " made " +
-                             call_name(static_cast<std::uint32_t>(call)) + " as its call " + std::to_string(calls_) +
-                             ": every rank must make the same calls of the distributed context in the same order");
+    throw std::runtime_error(
+        "rank " + std::to_string(rank) + " made " + call_name(header.call) + " as its call " +
+        std::to_string(header.number) + " while rank " + std::to_string(info_.rank) + " made " +
+        call_name(static_cast<std::uint32_t>(call)) + " as its call " + std::to_string(calls_) +
+        ": every rank must make the same calls of the distributed context in the same order");
   }
   std::string value(header.bytes, '\0');
   if (!receive_all(fd, value.data(), value.size())) fail();
@@ -214,7 +215,8 @@ void DistributedContext::Star::mark(int rank, Presence presence) {
   (presence == Presence::kGone ? first_gone_ : first_left_).compare_exchange_strong(none, rank);
   if (chief()) {
     for (int other = 1; other < info_.size; ++other) {
-      if (other != rank) tell(other, {static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(presence)});
+      if (other != rank)
+        tell(other, {static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(presence)});
     }
   }
   absences_.fetch_add(1);
@@ -235,8 +237,8 @@ bool DistributedContext::Star::read_news(int rank) {
   // Only rank 0 speaks of others.
   const auto about = chief() ? static_cast<std::uint32_t>(rank) : news.rank;
   if (about >= peers_.size()) return true;
-  mark(static_cast<int>(about), news.presence == static_cast<std::uint32_t>(Presence::kLeft) ? Presence::kLeft
-                                                                                             : Presence::kGone);
+  mark(static_cast<int>(about),
+       news.presence == static_cast<std::uint32_t>(Presence::kLeft) ? Presence::kLeft : Presence::kGone);
   return true;
 }
 

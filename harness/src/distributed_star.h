@@ -1,5 +1,6 @@
-// Owns the connections of a DistributedContext: two to each rank around rank 0, one for values and one on which nothing
-// but the news of absent ranks passes, so that a thread can watch it while the caller waits on the other.
+// Owns the connections of a DistributedContext: two to each rank around rank 0, one for values and one on
+// which nothing but the news of absent ranks passes, so that a thread can watch it while the caller waits on
+// the other.
 #pragma once
 
 #include <atomic>
@@ -14,20 +15,29 @@
 
 namespace det {
 
-/// What rank 0 learns of a rank when it joins, and the two connections to it. On the others only entry 0 has connections.
+/// What rank 0 learns of a rank when it joins, and the two connections to it. On the others only entry 0 has
+/// connections.
 struct Peer {
   std::string host;
   int local_rank = 0, cross_rank = 0;
   UniqueFd values, news;
 };
 
-/// Entry 0 of the chief, and on the others all but entry 0, have no connections; hosts and places are known of all.
-/// Throws as DistributedContext's constructor.
+/// Entry 0 of the chief, and on the others all but entry 0, have no connections; hosts and places are known
+/// of all. Throws as DistributedContext's constructor.
 std::vector<Peer> join_star(const RankInfo& info, Duration timeout);
 
 class DistributedContext::Star {
  public:
-  enum class Call : std::uint32_t { kGather, kAllgather, kBroadcast, kBarrier, kGatherLocal, kAllgatherLocal, kBroadcastLocal };
+  enum class Call : std::uint32_t {
+    kGather,
+    kAllgather,
+    kBroadcast,
+    kBarrier,
+    kGatherLocal,
+    kAllgatherLocal,
+    kBroadcastLocal
+  };
 
   Star(const RankInfo& info, Duration timeout);
   ~Star();

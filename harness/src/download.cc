@@ -30,9 +30,10 @@ std::string content_digest(const std::string& path) {
 
 /// "" or what went wrong.
 std::string fetch(const std::string& url, const std::string& partial, const std::string& sha256) {
-  const auto run = run_process({.argv = {"curl", "--fail", "--location", "--silent", "--show-error",
-                                         "--connect-timeout", "5", "--max-time", "300", "--output", partial, url}},
-                               {.timeout = std::chrono::minutes(6)});
+  const auto run =
+      run_process({.argv = {"curl", "--fail", "--location", "--silent", "--show-error", "--connect-timeout",
+                            "5", "--max-time", "300", "--output", partial, url}},
+                  {.timeout = std::chrono::minutes(6)});
   if (!run) return run.error().message;
   if (!run->ok()) return run->err.empty() ? to_string(run->status) : run->err.substr(0, run->err.find('\n'));
   return content_digest(partial) == sha256 ? "" : "the file there is another one (its SHA-256 differs)";
@@ -57,7 +58,8 @@ bool download(const std::string& path, const std::vector<std::string>& mirrors, 
       if (!error) return true;
     }
     std::filesystem::remove(partial, error);
-    std::fprintf(stderr, "download: %s: %s\n", url.c_str(), problem.empty() ? "cannot be kept" : problem.c_str());
+    std::fprintf(stderr, "download: %s: %s\n", url.c_str(),
+                 problem.empty() ? "cannot be kept" : problem.c_str());
   }
   return false;
 }

@@ -1,5 +1,5 @@
-// Owns DET_EVERY_MACHINE: a function compiled for several instruction sets, of which the machine's best is taken when the
-// library is loaded; without fused multiply-add, which would round differently.
+// Owns DET_EVERY_MACHINE: a function compiled for several instruction sets, of which the machine's best is
+// taken when the library is loaded; without fused multiply-add, which would round differently.
 #pragma once
 
 #if defined(__x86_64__) && !defined(__clang__)

@@ -36,8 +36,8 @@ Status write_at(int fd, std::string_view bytes, std::uint64_t offset, const std:
   return {};
 }
 
-/// The kernel's queue of writes of this thread, 0 where there is none. Kept as long as the thread: giving one up takes
-/// tens of milliseconds. (The system calls themselves: libaio is a wrapper of these.)
+/// The kernel's queue of writes of this thread, 0 where there is none. Kept as long as the thread: giving one
+/// up takes tens of milliseconds. (The system calls themselves: libaio is a wrapper of these.)
 class Queue {
  public:
   static aio_context_t of_this_thread() {
@@ -145,7 +145,8 @@ Result<std::uint64_t> write_image(const std::string& path, char* image, std::uin
   if (!file) return fail_errno(path);
   const std::uint64_t padded = direct ? round_up(size, kDirectAlignment) : size;
   // Room first: a full disk is known before the work, and writes within the file's size go on side by side.
-  if (::fallocate(file.get(), 0, 0, static_cast<off_t>(padded)) != 0 && errno == ENOSPC) return fail_errno(path);
+  if (::fallocate(file.get(), 0, 0, static_cast<off_t>(padded)) != 0 && errno == ENOSPC)
+    return fail_errno(path);
   std::uint64_t crc = 0;
   {
     Pipeline pipeline(file.get(), direct, path);
@@ -158,7 +159,8 @@ Result<std::uint64_t> write_image(const std::string& path, char* image, std::uin
     }
     TRY(pipeline.drain());
   }
-  if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0 || ::fsync(file.get()) != 0) return fail_errno(path);
+  if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0 || ::fsync(file.get()) != 0)
+    return fail_errno(path);
   return crc;
 }
 

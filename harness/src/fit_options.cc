@@ -56,16 +56,19 @@ std::optional<Length> read_max_length(const Json& config, std::int64_t schedulin
   return std::nullopt;
 }
 
-/// The lengths at which a search by rungs compares its trials (determined-0.38 §1.6): it needs a validation there, and
-/// gets it also where nobody asks for periodic ones. Those of all brackets, since a trial is not told its own.
+/// The lengths at which a search by rungs compares its trials (determined-0.38 §1.6): it needs a validation
+/// there, and gets it also where nobody asks for periodic ones. Those of all brackets, since a trial is not
+/// told its own.
 std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& longest) {
   const Json* name = find_path(config, "searcher.name");
-  if (!longest || name == nullptr || (*name != "async_halving" && *name != "adaptive_asha")) return std::nullopt;
+  if (!longest || name == nullptr || (*name != "async_halving" && *name != "adaptive_asha"))
+    return std::nullopt;
   const Json* given = find_path(config, "searcher.divisor");
   const double divisor = given != nullptr && given->is_number() ? given->get<double>() : 4;
   if (!(divisor > 1)) return std::nullopt;
   const bool adaptive = *name == "adaptive_asha";
-  std::int64_t most = read_count(config, adaptive ? "searcher.max_rungs" : "searcher.num_rungs", adaptive ? 5 : 1);
+  std::int64_t most =
+      read_count(config, adaptive ? "searcher.max_rungs" : "searcher.num_rungs", adaptive ? 5 : 1);
   bool limited = adaptive;
   if (const Json* brackets = find_path(config, "searcher.bracket_rungs"); adaptive && brackets != nullptr) {
     for (const Json& rungs : *brackets) {
@@ -80,7 +83,8 @@ std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& 
   double share = 1;
   for (std::int64_t rung = 0; rung < most; ++rung, share *= divisor) {
     if (limited && (share > trials || share > static_cast<double>(longest->count))) break;
-    rungs.at.push_back(std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(longest->count) / share), 1));
+    rungs.at.push_back(
+        std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(longest->count) / share), 1));
   }
   std::sort(rungs.at.begin(), rungs.at.end());
   rungs.at.erase(std::unique(rungs.at.begin(), rungs.at.end()), rungs.at.end());
@@ -100,7 +104,8 @@ FitOptions fit_options(const Json& config) {
   if (const Json* initial = find_path(config, "perform_initial_validation"); initial != nullptr) {
     options.step_zero_validation = initial->is_boolean() && initial->get<bool>();
   }
-  if (const Json* profiling = find_path(config, "profiling.enabled"); profiling != nullptr && profiling->is_boolean()) {
+  if (const Json* profiling = find_path(config, "profiling.enabled");
+      profiling != nullptr && profiling->is_boolean()) {
     options.profiling_enabled = profiling->get<bool>();
   }
   const Json* policy = find_path(config, "checkpoint_policy");
@@ -124,9 +129,12 @@ std::int64_t in_batches(Length::Unit unit, std::int64_t count, const std::string
                         std::int64_t batches_per_epoch, const TrialContext& context) {
   if (count < 1) throw std::invalid_argument("fit: " + option + " must be at least 1");
   switch (unit) {
-    case Length::Unit::kBatches: return count;
-    case Length::Unit::kEpochs: return count * batches_per_epoch;
-    case Length::Unit::kRecords: break;
+    case Length::Unit::kBatches:
+      return count;
+    case Length::Unit::kEpochs:
+      return count * batches_per_epoch;
+    case Length::Unit::kRecords:
+      break;
   }
   return std::max<std::int64_t>(count / context.get_global_batch_size(), 1);
 }
@@ -142,12 +150,12 @@ Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const 
       period.at.push_back(in_batches(length->unit, moment, option, batches_per_epoch, context));
     }
     std::sort(period.at.begin(), period.at.end());
-    if (length->at.empty()) period.every = in_batches(length->unit, length->count, option, batches_per_epoch, context);
+    if (length->at.empty())
+      period.every = in_batches(length->unit, length->count, option, batches_per_epoch, context);
     return period;
   };
-  const std::optional<Length> length = options.max_length
-                                           ? options.max_length
-                                           : fit_options(context.get_experiment_config()).max_length;
+  const std::optional<Length> length =
+      options.max_length ? options.max_length : fit_options(context.get_experiment_config()).max_length;
   if (!length) {
     throw std::invalid_argument(
         "fit: how long to train is unknown; give max_length, e.g. {.max_length = det::Epochs(1)}, or "

@@ -66,11 +66,11 @@ torch::Tensor zeros_as(const torch::Tensor& parameter) {
 
 FusedStep::FusedStep(lib::Optimizer& optimizer) : optimizer_(&optimizer) {
   const std::type_info& type = typeid(optimizer);
-  kind_ = type == typeid(lib::SGD)             ? Kind::kSgd
-          : type == typeid(lib::Adam)          ? Kind::kAdam
-          : type == typeid(lib::AdamW)         ? Kind::kAdamW
+  kind_ = type == typeid(lib::SGD)          ? Kind::kSgd
+          : type == typeid(lib::Adam)       ? Kind::kAdam
+          : type == typeid(lib::AdamW)      ? Kind::kAdamW
           : type == typeid(optim::Adadelta) ? Kind::kAdadelta
-                                                 : Kind::kNone;
+                                            : Kind::kNone;
 }
 
 bool FusedStep::step() {
@@ -78,11 +78,20 @@ bool FusedStep::step() {
   const at::NoGradGuard no_grad;
   for (const Job& job : jobs_) {
     switch (kind_) {
-      case Kind::kSgd: step_sgd(job); break;
-      case Kind::kAdam: step_adam<lib::AdamOptions, lib::AdamParamState>(job); break;
-      case Kind::kAdamW: step_adam<lib::AdamWOptions, lib::AdamWParamState>(job); break;
-      case Kind::kAdadelta: step_adadelta(job); break;
-      case Kind::kNone: break;
+      case Kind::kSgd:
+        step_sgd(job);
+        break;
+      case Kind::kAdam:
+        step_adam<lib::AdamOptions, lib::AdamParamState>(job);
+        break;
+      case Kind::kAdamW:
+        step_adam<lib::AdamWOptions, lib::AdamWParamState>(job);
+        break;
+      case Kind::kAdadelta:
+        step_adadelta(job);
+        break;
+      case Kind::kNone:
+        break;
     }
   }
   return true;
@@ -135,7 +144,8 @@ bool FusedStep::usable(const Job& job) const {
     state = found->second.get();
   }
   switch (kind_) {
-    case Kind::kSgd: return alike_if_defined(parameter, static_cast<lib::SGDParamState*>(state)->momentum_buffer());
+    case Kind::kSgd:
+      return alike_if_defined(parameter, static_cast<lib::SGDParamState*>(state)->momentum_buffer());
     case Kind::kAdam:
       return adam_state_fits(parameter, *static_cast<lib::AdamParamState*>(state),
                              static_cast<lib::AdamOptions*>(job.options)->amsgrad());
@@ -144,10 +154,11 @@ bool FusedStep::usable(const Job& job) const {
                              static_cast<lib::AdamWOptions*>(job.options)->amsgrad());
     case Kind::kAdadelta: {
       auto& kept = *static_cast<optim::AdadeltaParamState*>(state);
-      return kept.square_avg().defined() && alike(parameter, kept.square_avg()) && kept.acc_delta().defined() &&
-             alike(parameter, kept.acc_delta());
+      return kept.square_avg().defined() && alike(parameter, kept.square_avg()) &&
+             kept.acc_delta().defined() && alike(parameter, kept.acc_delta());
     }
-    case Kind::kNone: break;
+    case Kind::kNone:
+      break;
   }
   return false;
 }
@@ -173,20 +184,22 @@ State& FusedStep::state_of(const Job& job) {
 void FusedStep::step_sgd(const Job& job) {
   auto& options = static_cast<lib::SGDOptions&>(*job.options);
   const kernels::Sgd how{static_cast<float>(options.lr()), static_cast<float>(options.momentum()),
-                         static_cast<float>(1 - options.dampening()), static_cast<float>(options.weight_decay()),
-                         options.nesterov()};
+                         static_cast<float>(1 - options.dampening()),
+                         static_cast<float>(options.weight_decay()), options.nesterov()};
   float* p = data(*job.parameter);
   const float* g = data(*job.gradient);
   const std::int64_t count = job.parameter->numel();
   if (options.momentum() == 0) {
-    in_parts(count, [&](std::size_t begin, std::size_t end) { kernels::sgd(how, p + begin, g + begin, end - begin); });
+    in_parts(count, [&](std::size_t begin, std::size_t end) {
+      kernels::sgd(how, p + begin, g + begin, end - begin);
+    });
     return;
   }
   auto& state = state_of<lib::SGDParamState>(job);
   const bool first = !state.momentum_buffer().defined();
   if (first) {
-    state.momentum_buffer(
-        at::empty_like(*job.parameter, job.parameter->options().requires_grad(false), at::MemoryFormat::Preserve));
+    state.momentum_buffer(at::empty_like(*job.parameter, job.parameter->options().requires_grad(false),
+                                         at::MemoryFormat::Preserve));
   }
   float* buffer = data(state.momentum_buffer());
   in_parts(count, [&](std::size_t begin, std::size_t end) {
@@ -203,7 +216,8 @@ void FusedStep::step_adam(const Job& job) {
   const auto [beta1, beta2] = options.betas();
   if (correction_.step != state.step() || correction_.beta1 != beta1 || correction_.beta2 != beta2) {
     const auto steps = static_cast<double>(state.step());
-    correction_ = {state.step(), beta1, beta2, 1 - std::pow(beta1, steps), std::sqrt(1 - std::pow(beta2, steps))};
+    correction_ = {state.step(), beta1, beta2, 1 - std::pow(beta1, steps),
+                   std::sqrt(1 - std::pow(beta2, steps))};
   }
   const bool decoupled = std::is_same_v<Options, lib::AdamWOptions>;
   const double decay = options.weight_decay();
@@ -221,7 +235,8 @@ void FusedStep::step_adam(const Job& job) {
   const float* g = data(*job.gradient);
   in_parts(job.parameter->numel(), [&](std::size_t begin, std::size_t end) {
     if (largest != nullptr) {
-      kernels::adam_amsgrad(how, p + begin, g + begin, average + begin, square + begin, largest + begin, end - begin);
+      kernels::adam_amsgrad(how, p + begin, g + begin, average + begin, square + begin, largest + begin,
+                            end - begin);
     } else {
       kernels::adam(how, p + begin, g + begin, average + begin, square + begin, end - begin);
     }

@@ -1,9 +1,9 @@
 // Owns stepping an optimizer in one pass over memory.
 //
-// LibTorch's own step costs a dozen dispatched operators for each parameter, each a pass over its memory. This one
-// reads and writes each parameter, gradient and state once; what it keeps lies where the optimizer itself keeps it, so
-// either may make the next step, and checkpoints see no difference. Values differ from LibTorch's in rounding only; they
-// do not depend on the machine or the number of threads.
+// LibTorch's own step costs a dozen dispatched operators for each parameter, each a pass over its memory.
+// This one reads and writes each parameter, gradient and state once; what it keeps lies where the optimizer
+// itself keeps it, so either may make the next step, and checkpoints see no difference. Values differ from
+// LibTorch's in rounding only; they do not depend on the machine or the number of threads.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -18,10 +18,10 @@ class FusedStep {
   /// The optimizer must outlive this object.
   explicit FusedStep(torch::optim::Optimizer& optimizer);
 
-  /// True when it did what optimizer.step() does. False, with nothing changed, when it cannot: then the caller makes
-  /// optimizer.step(). It can when the optimizer is SGD, Adam, AdamW or det::optim::Adadelta itself (no class derived
-  /// from them), and all parameters that have a gradient are dense float on the CPU, with gradient and state laid out
-  /// alike. Options are read anew each time.
+  /// True when it did what optimizer.step() does. False, with nothing changed, when it cannot: then the
+  /// caller makes optimizer.step(). It can when the optimizer is SGD, Adam, AdamW or det::optim::Adadelta
+  /// itself (no class derived from them), and all parameters that have a gradient are dense float on the CPU,
+  /// with gradient and state laid out alike. Options are read anew each time.
   bool step();
 
   /// To be called after something else has replaced the optimizer's state (a restore): it is looked up anew.

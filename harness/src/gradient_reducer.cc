@@ -39,11 +39,13 @@ struct Buffer {
   bool idle() const {
     if (!flat.defined()) return true;
     if (flat.storage().use_count() != views.size() + 1) return false;
-    return std::all_of(views.begin(), views.end(), [](const torch::Tensor& view) { return view.use_count() == 1; });
+    return std::all_of(views.begin(), views.end(),
+                       [](const torch::Tensor& view) { return view.use_count() == 1; });
   }
 };
 
-/// A large gradient is reduced where it lies, in a bucket of its own; the others are copied into one together.
+/// A large gradient is reduced where it lies, in a bucket of its own; the others are copied into one
+/// together.
 struct Bucket {
   bool in_place = false;
   std::vector<std::size_t> parameters;  ///< indices into State::slots
@@ -82,7 +84,8 @@ std::string shape(const torch::Tensor& tensor) {
 std::int64_t digest(const std::vector<torch::Tensor>& parameters) {
   std::uint64_t hash = 14695981039346656037ull;
   const auto add = [&](std::int64_t value) {
-    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ (static_cast<std::uint64_t>(value) >> (8 * byte) & 0xff)) * 1099511628211ull;
+    for (int byte = 0; byte < 8; ++byte)
+      hash = (hash ^ (static_cast<std::uint64_t>(value) >> (8 * byte) & 0xff)) * 1099511628211ull;
   };
   for (const torch::Tensor& parameter : parameters) {
     add(static_cast<std::int64_t>(parameter.scalar_type()));
@@ -94,14 +97,18 @@ std::int64_t digest(const std::vector<torch::Tensor>& parameters) {
 }
 
 bool overlap_pays(const Communicator& communicator) {
-  return std::string_view(communicator.name()) != "shm" || communicator.size() * at::get_num_threads() < cpu_count();
+  return std::string_view(communicator.name()) != "shm" ||
+         communicator.size() * at::get_num_threads() < cpu_count();
 }
 
 }  // namespace
 
 struct GradientReducer::State {
   State(std::vector<torch::Tensor> given, Communicator& via, const ReducerOptions& how)
-      : communicator(via), options(how), overlap(how.overlap.value_or(overlap_pays(via))), all(std::move(given)) {}
+      : communicator(via),
+        options(how),
+        overlap(how.overlap.value_or(overlap_pays(via))),
+        all(std::move(given)) {}
 
   void compare_ranks();
   void hook_up(const std::shared_ptr<State>& self);
@@ -129,8 +136,9 @@ struct GradientReducer::State {
   std::vector<bool> wanted;        ///< which of them had requires_grad when the buckets were made
   std::vector<Slot> slots;
   std::vector<Bucket> buckets;  ///< in the order they are sent
-  std::vector<float> flags;     ///< of each slot: whether its gradient counts; of each bucket: whether it is stale
-  std::size_t next = 0;         ///< bucket to send
+  std::vector<float>
+      flags;             ///< of each slot: whether its gradient counts; of each bucket: whether it is stale
+  std::size_t next = 0;  ///< bucket to send
   bool active = false, any_reached = false;
 };
 
@@ -162,9 +170,10 @@ void GradientReducer::State::compare_ranks() {
   theirs = theirs.to(torch::kCPU);
   for (int rank = 1; rank < ranks; ++rank) {
     if (theirs[rank].item<std::int64_t>() == theirs[0].item<std::int64_t>()) continue;
-    throw std::invalid_argument("the model's parameters on rank " + std::to_string(rank) +
-                                " differ from rank 0's in number, shape, type or requires_grad: every rank must build "
-                                "the same model");
+    throw std::invalid_argument(
+        "the model's parameters on rank " + std::to_string(rank) +
+        " differ from rank 0's in number, shape, type or requires_grad: every rank must build "
+        "the same model");
   }
 }
 
@@ -175,14 +184,15 @@ void GradientReducer::State::hook_up(const std::shared_ptr<State>& self) {
     wanted.push_back(parameter.requires_grad());
     if (!parameter.requires_grad()) continue;
     if (!parameter.is_leaf() || !parameter.is_floating_point() || parameter.is_sparse()) {
-      throw std::invalid_argument("parameter " + std::to_string(i) + " (shape " + shape(parameter) +
-                                  ") cannot be averaged over ranks: it must be a dense leaf of a floating-point type");
+      throw std::invalid_argument(
+          "parameter " + std::to_string(i) + " (shape " + shape(parameter) +
+          ") cannot be averaged over ranks: it must be a dense leaf of a floating-point type");
     }
     Slot slot;
     slot.parameter = parameter;
     slot.accumulator = torch::autograd::impl::grad_accumulator(parameter);
-    slot.hook = slot.accumulator->add_post_hook(std::make_unique<Hook>(
-        [weak = std::weak_ptr<State>(self), index = slots.size()] {
+    slot.hook = slot.accumulator->add_post_hook(
+        std::make_unique<Hook>([weak = std::weak_ptr<State>(self), index = slots.size()] {
           if (const auto state = weak.lock()) state->on_accumulated(index);
         }));
     slots.push_back(std::move(slot));
@@ -194,8 +204,8 @@ void GradientReducer::State::unhook() {
   slots.clear();
 }
 
-/// A bucket for each type at a time, filled in the reverse of the parameters' order. The last one is never in place: it
-/// carries the flags, and may carry nothing else.
+/// A bucket for each type at a time, filled in the reverse of the parameters' order. The last one is never in
+/// place: it carries the flags, and may carry nothing else.
 void GradientReducer::State::make_buckets() {
   buckets.clear();
   std::map<torch::ScalarType, Bucket> open;
@@ -272,8 +282,10 @@ void GradientReducer::State::on_accumulated(std::size_t index) {
   any_reached = true;
   Bucket& bucket = buckets[slot.bucket];
   if (slot.reached && (bucket.in_place || slot.parameter.is_cuda())) {
-    throw std::logic_error("a second backward pass between start() and finish() reached a parameter of shape " +
-                           shape(slot.parameter) + " again, which may be on its way by then; call finish() after each, or add the losses");
+    throw std::logic_error(
+        "a second backward pass between start() and finish() reached a parameter of shape " +
+        shape(slot.parameter) +
+        " again, which may be on its way by then; call finish() after each, or add the losses");
   }
   if (bucket.sent) {
     bucket.stale = true;  // sent again by finish()
@@ -288,8 +300,9 @@ void GradientReducer::State::on_accumulated(std::size_t index) {
 const torch::Tensor& checked_gradient(const Slot& slot) {
   const torch::Tensor& gradient = slot.parameter.grad();
   if (!gradient.is_sparse() && gradient.scalar_type() == slot.parameter.scalar_type()) return gradient;
-  throw std::runtime_error("the gradient of a parameter of shape " + shape(slot.parameter) +
-                           " is sparse or of another type than the parameter: it cannot be averaged over ranks");
+  throw std::runtime_error(
+      "the gradient of a parameter of shape " + shape(slot.parameter) +
+      " is sparse or of another type than the parameter: it cannot be averaged over ranks");
 }
 
 void GradientReducer::State::copy_in(std::size_t index) {
@@ -310,7 +323,8 @@ void GradientReducer::State::send_ready() {
   while (next + 1 < buckets.size() && buckets[next].missing == 0) send(buckets[next]);
 }
 
-/// The gradient itself when nobody else has a part in its memory, else a copy of it; zeros where there is none.
+/// The gradient itself when nobody else has a part in its memory, else a copy of it; zeros where there is
+/// none.
 torch::Tensor target_of(const Slot& slot, bool counts) {
   const torch::Tensor& parameter = slot.parameter;
   if (counts) {
@@ -320,7 +334,8 @@ torch::Tensor target_of(const Slot& slot, bool counts) {
       return gradient;
     }
   }
-  torch::Tensor target = at::empty_strided(parameter.sizes(), parameter.strides(), parameter.options().requires_grad(false));
+  torch::Tensor target =
+      at::empty_strided(parameter.sizes(), parameter.strides(), parameter.options().requires_grad(false));
   return counts ? target.copy_(parameter.grad()) : target.zero_();
 }
 
@@ -384,7 +399,8 @@ void GradientReducer::State::finish() {
   end_pass();
 }
 
-/// flags = what all ranks together say. Not read where this rank knows the answer: on CUDA that would wait for the device.
+/// flags = what all ranks together say. Not read where this rank knows the answer: on CUDA that would wait
+/// for the device.
 void GradientReducer::State::read_flags() {
   Bucket& last = buckets.back();
   const torch::Tensor& flat = last.buffer().flat;

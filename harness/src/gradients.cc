@@ -1,4 +1,5 @@
-// Owns the way from a loss to a step: backward, averaging over processes, aggregation, virtual shards, clipping, the step.
+// Owns the way from a loss to a step: backward, averaging over processes, aggregation, virtual shards,
+// clipping, the step.
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -23,15 +24,17 @@ void check_loss(const torch::Tensor& loss, bool with_gradient) {
   if (!loss.defined()) throw std::invalid_argument("backward: the loss is an undefined tensor");
   if (loss.numel() != 1 && !with_gradient) {
     throw std::invalid_argument("backward: the loss must be one number, not a tensor of shape " +
-                                compat::shape_text(loss) + "; take its mean, or give a gradient of its shape");
+                                compat::shape_text(loss) +
+                                "; take its mean, or give a gradient of its shape");
   }
   if (!loss.requires_grad()) {
-    throw std::invalid_argument("backward: the loss does not depend on any parameter (was it detached, or made of numbers?)");
+    throw std::invalid_argument(
+        "backward: the loss does not depend on any parameter (was it detached, or made of numbers?)");
   }
 }
 
-/// Takes the gradients of one virtual shard away. True when the optimizer may step: its parameters then have the gradients
-/// of the whole window.
+/// Takes the gradients of one virtual shard away. True when the optimizer may step: its parameters then have
+/// the gradients of the whole window.
 bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Stepping& stepping) {
   at::NoGradGuard no_grad;
   if (stepping.collected++ != state.at.shard) refuse_uneven_steps();
@@ -74,9 +77,10 @@ std::vector<torch::Tensor> copies_of(torch::optim::Optimizer& optimizer) {
   return copies;
 }
 
-/// Which shard is the last depends on the number of processes: what follows the step in its train_batch must see what the
-/// other shards saw.
-void hide_step(ContextState& state, torch::optim::Optimizer& optimizer, const std::vector<torch::Tensor>& before) {
+/// Which shard is the last depends on the number of processes: what follows the step in its train_batch must
+/// see what the other shards saw.
+void hide_step(ContextState& state, torch::optim::Optimizer& optimizer,
+               const std::vector<torch::Tensor>& before) {
   std::size_t i = 0;
   for (torch::Tensor& parameter : parameters_of(optimizer)) {
     const torch::Tensor& copy = before[i++];
@@ -107,7 +111,8 @@ void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& op
 void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients,
                                   bool auto_zero_grads) {
   const auto& wrapped = state_->optimizers;
-  const auto found = std::find_if(wrapped.begin(), wrapped.end(), [&](const auto& o) { return o.get() == &optimizer; });
+  const auto found =
+      std::find_if(wrapped.begin(), wrapped.end(), [&](const auto& o) { return o.get() == &optimizer; });
   if (found == wrapped.end()) {
     throw std::logic_error("step_optimizer: this optimizer is not the one wrap_optimizer returned");
   }
@@ -115,8 +120,9 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
   Stepping& stepping = state_->stepping[found - wrapped.begin()];
   const Aggregation& aggregation = state_->aggregation;
   if (!auto_zero_grads && (aggregation.frequency > 1 || state_->exact)) {
-    throw std::logic_error("step_optimizer: auto_zero_grads = false does not go with " +
-                           std::string(state_->exact ? "reproducibility: exact" : "aggregation_frequency > 1"));
+    throw std::logic_error(
+        "step_optimizer: auto_zero_grads = false does not go with " +
+        std::string(state_->exact ? "reproducibility: exact" : "aggregation_frequency > 1"));
   }
   if (state_->exact && !collect_shard(*state_, optimizer, stepping)) return;
   if (!state_->at.ends_window) return;
@@ -131,7 +137,8 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
     std::vector<torch::Tensor> parameters = parameters_of(optimizer);
     clip_gradients(parameters);
   }
-  const std::vector<torch::Tensor> before = state_->exact ? copies_of(optimizer) : std::vector<torch::Tensor>();
+  const std::vector<torch::Tensor> before =
+      state_->exact ? copies_of(optimizer) : std::vector<torch::Tensor>();
   const auto step = [&] {
     if (!stepping.fused->step()) optimizer.step();
   };

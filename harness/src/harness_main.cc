@@ -43,14 +43,30 @@ Arguments read_arguments(int argc, char** argv) {
   Arguments arguments;
   for (int key; (key = ::getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
     switch (key) {
-      case 'c': arguments.init.config_file = optarg; break;
-      case 'm': arguments.init.model_dir = optarg; break;
-      case 'd': arguments.init.checkpoint_dir = optarg; break;
-      case 'r': arguments.resume = true; break;
-      case 't': arguments.test_mode = true; break;
-      case 'v': std::cout << "det-harness " DET_VERSION "\n"; std::exit(0);
-      case 'h': std::cout << kUsage; std::exit(0);
-      default: std::cerr << kUsage; std::exit(2);
+      case 'c':
+        arguments.init.config_file = optarg;
+        break;
+      case 'm':
+        arguments.init.model_dir = optarg;
+        break;
+      case 'd':
+        arguments.init.checkpoint_dir = optarg;
+        break;
+      case 'r':
+        arguments.resume = true;
+        break;
+      case 't':
+        arguments.test_mode = true;
+        break;
+      case 'v':
+        std::cout << "det-harness " DET_VERSION "\n";
+        std::exit(0);
+      case 'h':
+        std::cout << kUsage;
+        std::exit(0);
+      default:
+        std::cerr << kUsage;
+        std::exit(2);
     }
   }
   const std::string target = optind + 1 == argc ? argv[optind] : "";
@@ -79,14 +95,16 @@ std::unique_ptr<det::Trial> make_trial(const Arguments& arguments, det::TrialCon
   if (library == nullptr) throw std::runtime_error(std::string("cannot load the trial: ") + ::dlerror());
   const std::string held = symbol<const char*()>(library, arguments.library, "det_trial_name")();
   if (held != arguments.trial_class) {
-    throw std::runtime_error(arguments.library + " holds the trial " + held + ", not " + arguments.trial_class);
+    throw std::runtime_error(arguments.library + " holds the trial " + held + ", not " +
+                             arguments.trial_class);
   }
   void* trial = symbol<void*(det::TrialContext*)>(library, arguments.library, "det_make_trial")(&context);
   return std::unique_ptr<det::Trial>(static_cast<det::Trial*>(trial));
 }
 
 void print_summary(const det::FitResult& result) {
-  std::printf("%s after %lld batches", result.reason == det::FitResult::Reason::kPreempted ? "paused" : "trained",
+  std::printf("%s after %lld batches",
+              result.reason == det::FitResult::Reason::kPreempted ? "paused" : "trained",
               static_cast<long long>(result.batches_trained));
   for (const auto& [name, value] : result.validation_metrics) std::printf("  %s %.6g", name.c_str(), value);
   if (!result.checkpoint.empty()) std::printf("  checkpoint %s", result.checkpoint.c_str());

@@ -30,7 +30,8 @@ void beat() {
   const std::int64_t now = mono_now().micros;
   std::int64_t due = next.load(std::memory_order_relaxed);
   if (now < due || !next.compare_exchange_strong(due, now + kApartMicros, std::memory_order_relaxed)) return;
-  // A full disk, say, is not this function's to report: the file is there since the first beat, and touching it takes no space.
+  // A full disk, say, is not this function's to report: the file is there since the first beat, and touching
+  // it takes no space.
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (file) (void)::futimens(file.get(), nullptr);
 }

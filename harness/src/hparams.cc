@@ -1,10 +1,9 @@
 // Owns what a TrialContext tells: hyperparameters, configuration, identity.
-#include "det/context.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "context_state.h"
+#include "det/context.h"
 
 namespace det {
 namespace {

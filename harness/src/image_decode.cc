@@ -33,7 +33,9 @@ tjhandle decompressor() {
   return handle.get();
 }
 
-const unsigned char* bytes_of(std::string_view file) { return reinterpret_cast<const unsigned char*>(file.data()); }
+const unsigned char* bytes_of(std::string_view file) {
+  return reinterpret_cast<const unsigned char*>(file.data());
+}
 
 bool is_jpeg(std::string_view file) { return file.substr(0, 3) == "\xff\xd8\xff"; }
 
@@ -43,8 +45,8 @@ struct JpegHeader {
 
 JpegHeader jpeg_header(std::string_view file) {
   JpegHeader header;
-  const int failed = ::tjDecompressHeader3(decompressor(), bytes_of(file), file.size(), &header.width, &header.height,
-                                           &header.subsampling, &header.colors);
+  const int failed = ::tjDecompressHeader3(decompressor(), bytes_of(file), file.size(), &header.width,
+                                           &header.height, &header.subsampling, &header.colors);
   if (failed != 0) refuse(std::string("is a damaged JPEG: ") + ::tjGetErrorStr2(decompressor()));
   if (header.width < 1 || header.height < 1) refuse("is a damaged JPEG: it ends before its size");
   return header;
@@ -52,12 +54,14 @@ JpegHeader jpeg_header(std::string_view file) {
 
 void decompress(std::string_view file, int width, int height, int format, std::uint8_t* out) {
   const tjhandle handle = decompressor();
-  if (::tjDecompress2(handle, bytes_of(file), file.size(), out, width, 0, height, format, TJFLAG_ACCURATEDCT) == 0) {
+  if (::tjDecompress2(handle, bytes_of(file), file.size(), out, width, 0, height, format,
+                      TJFLAG_ACCURATEDCT) == 0) {
     return;
   }
   const std::string problem = ::tjGetErrorStr2(handle);
   // A warning leaves a whole image (stray bytes between markers are common), unless data is missing.
-  const bool whole = ::tjGetErrorCode(handle) == TJERR_WARNING && problem.find("Premature end") == std::string::npos;
+  const bool whole =
+      ::tjGetErrorCode(handle) == TJERR_WARNING && problem.find("Premature end") == std::string::npos;
   if (!whole) refuse("is a damaged JPEG: " + problem);
 }
 
@@ -78,7 +82,8 @@ ImageHeader read_image_header(std::string_view file) {
   } else {
     if (file.size() > std::numeric_limits<int>::max()) refuse("is too large a file for an image");
     int width = 0, height = 0, channels = 0;
-    if (::stbi_info_from_memory(bytes_of(file), static_cast<int>(file.size()), &width, &height, &channels) == 0) {
+    if (::stbi_info_from_memory(bytes_of(file), static_cast<int>(file.size()), &width, &height, &channels) ==
+        0) {
       refuse(std::string("is no JPEG, PNG, BMP or PNM that can be read: ") + ::stbi_failure_reason());
     }
     header = {height, width, false};

@@ -14,15 +14,16 @@ struct ImageHeader {
 /// More pixels are refused: a damaged header must not take all memory.
 inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
 
-/// What decode_image() will give. JPEG, PNG, BMP, binary PNM, told by content. Throws std::runtime_error that says what
-/// is wrong, not where.
+/// What decode_image() will give. JPEG, PNG, BMP, binary PNM, told by content. Throws std::runtime_error that
+/// says what is wrong, not where.
 ImageHeader read_image_header(std::string_view file);
 
 /// Height or width when decoded at 1 / `divisor`; 1 for what is no JPEG.
 constexpr std::int64_t divided(std::int64_t size, int divisor) { return (size + divisor - 1) / divisor; }
 
-/// Writes the pixels as RGB, row by row, into divided(height) * divided(width) * 3 bytes. Alpha is dropped, grey is
-/// spread. `divisor` is 1, 2, 4 or 8, for a JPEG; else 1. Throws std::runtime_error for a damaged file.
+/// Writes the pixels as RGB, row by row, into divided(height) * divided(width) * 3 bytes. Alpha is dropped,
+/// grey is spread. `divisor` is 1, 2, 4 or 8, for a JPEG; else 1. Throws std::runtime_error for a damaged
+/// file.
 void decode_image(std::string_view file, const ImageHeader& header, int divisor, std::uint8_t* rgb);
 
 }  // namespace det

@@ -29,7 +29,8 @@ std::string extension_of(const fs::path& path) {
   return extension;
 }
 
-/// The images below `directory`, sorted: files of a folder before those of its subfolders, as torchvision walks.
+/// The images below `directory`, sorted: files of a folder before those of its subfolders, as torchvision
+/// walks.
 void find_images(const fs::path& directory, std::vector<std::string>& found) {
   std::vector<std::string> files;
   std::vector<fs::path> folders;
@@ -54,7 +55,8 @@ void find_images(const fs::path& directory, std::vector<std::string>& found) {
 }
 
 /// As a view of pixels that lie as decoders write them: [3, H, W] with the channels beside each other.
-torch::Tensor decode(const std::string& file, const transforms::Transform* transform, const RecordRandom* random) {
+torch::Tensor decode(const std::string& file, const transforms::Transform* transform,
+                     const RecordRandom* random) {
   const ImageHeader header = read_image_header(file);
   int divisor = 1;
   if (header.jpeg && transform != nullptr) {
@@ -99,7 +101,8 @@ ImageFolder::ImageFolder(const std::string& directory, transforms::Transform tra
     const fs::path folder = fs::path(directory) / classes_[label];
     std::vector<std::string> found;
     find_images(folder, found);
-    if (found.empty()) throw std::runtime_error(folder.string() + ": ImageFolder found no image in this class");
+    if (found.empty())
+      throw std::runtime_error(folder.string() + ": ImageFolder found no image in this class");
     for (std::string& path : found) files_.emplace_back(std::move(path), static_cast<std::int64_t>(label));
   }
 }
@@ -123,7 +126,8 @@ Batch ImageFolder::get_batch(const std::vector<std::int64_t>& indices, const Sam
       throw std::runtime_error(path + ": " + error.what());
     }
     if (images.back().sizes() != images.front().sizes()) {
-      throw std::runtime_error(path + ": is " + compat::shape_text(images.back()) + " after the transform, and " +
+      throw std::runtime_error(path + ": is " + compat::shape_text(images.back()) +
+                               " after the transform, and " +
                                files_[static_cast<std::size_t>(indices.front())].first + " is " +
                                compat::shape_text(images.front()) +
                                ": images of a batch must have one size (transforms::resize, center_crop, …)");

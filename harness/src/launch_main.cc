@@ -1,5 +1,5 @@
-// Owns the program det-launch: starts the processes of one trial on this machine with torchrun's variables, and ends
-// them together.
+// Owns the program det-launch: starts the processes of one trial on this machine with torchrun's variables,
+// and ends them together.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,7 +22,8 @@ namespace {
 
 constexpr auto kGrace = std::chrono::seconds(10);
 
-/// A port of the loopback that is free, and kept so for the object's life: rank 0 may listen there, nobody is given it.
+/// A port of the loopback that is free, and kept so for the object's life: rank 0 may listen there, nobody is
+/// given it.
 class FreePort {
  public:
   FreePort() : held_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -45,14 +46,13 @@ class FreePort {
 };
 
 /// Of the cores this process may run on, one rank's share.
-int cores_for_each(int ranks) {
-  return std::max(1, det::cpu_count() / ranks);
-}
+int cores_for_each(int ranks) { return std::max(1, det::cpu_count() / ranks); }
 
 /// Passes a process's output on, line by line with its prefix.
 class Relay {
  public:
-  Relay(det::UniqueFd from, int to, std::string prefix) : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
+  Relay(det::UniqueFd from, int to, std::string prefix)
+      : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
   int fd() const { return from_.get(); }
   /// Reads what is there, waiting for some unless the descriptor does not block; closes at the end.
   void pump() {
@@ -102,7 +102,8 @@ std::vector<std::string> environment_of(const det::LaunchOptions& options, int l
                                    "MASTER_ADDR=" + options.master_addr,
                                    "MASTER_PORT=" + text(port),
                                    "TORCHELASTIC_USE_AGENT_STORE"};
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) changes.push_back("OMP_NUM_THREADS=" + text(cores_for_each(ranks)));
+  if (std::getenv("OMP_NUM_THREADS") == nullptr)
+    changes.push_back("OMP_NUM_THREADS=" + text(cores_for_each(ranks)));
   if (!token.empty()) changes.push_back("DET_LAUNCH_TOKEN=" + token);
   return det::environment_with(changes);
 }
@@ -192,7 +193,8 @@ int supervise(Ranks& ranks, int signals) {
     code = verdict(ranks);
   }
   stop_all(ranks);
-  // What is in the pipes is still passed on; a process that left its group and holds them open is not waited for.
+  // What is in the pipes is still passed on; a process that left its group and holds them open is not waited
+  // for.
   for (Relay& relay : ranks.relays) {
     if (relay.fd() >= 0) ::fcntl(relay.fd(), F_SETFL, O_NONBLOCK);
     while (relay.fd() >= 0) relay.pump();

@@ -11,7 +11,7 @@ namespace det {
 namespace {
 
 constexpr int kDefaultPort = 29400;
-const std::vector<std::string> kWords = {"help",      "nproc-per-node", "nnodes",    "node-rank",
+const std::vector<std::string> kWords = {"help",        "nproc-per-node", "nnodes",    "node-rank",
                                          "master-addr", "master-port",    "standalone"};
 
 /// What torchrun knows and det-launch does not, with the mend.
@@ -30,7 +30,8 @@ constexpr Foreign kForeign[] = {
 std::optional<int> number_in(std::string_view text, int least, int most) {
   int value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || value < least || value > most) return std::nullopt;
+  if (problem != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    return std::nullopt;
   return value;
 }
 
@@ -71,7 +72,8 @@ struct Given {
   bool layout = false;  ///< machines, or processes on them
 };
 
-Status apply(LaunchOptions& options, Given& given, const std::string& word, const std::string& value, int slots) {
+Status apply(LaunchOptions& options, Given& given, const std::string& word, const std::string& value,
+             int slots) {
   given.layout = given.layout || word == "nproc-per-node" || word == "nnodes" || word == "node-rank";
   if (word == "nproc-per-node" && value == "auto") return options.nproc_per_node = slots, Status();
   if (word == "nproc-per-node") return set_number(options.nproc_per_node, word, value, 1, 4096);
@@ -80,10 +82,12 @@ Status apply(LaunchOptions& options, Given& given, const std::string& word, cons
   if (word == "master-port") return given.port = true, set_number(options.master_port, word, value, 1, 65535);
   given.addr = true;
   options.master_addr = value;
-  return value.empty() ? Status(wrong("--master-addr is empty; give the name or address of machine 0")) : Status();
+  return value.empty() ? Status(wrong("--master-addr is empty; give the name or address of machine 0"))
+                       : Status();
 }
 
-/// Who is where in a gang: as the agent says, machines having different numbers of slots; else as the words do.
+/// Who is where in a gang: as the agent says, machines having different numbers of slots; else as the words
+/// do.
 Status lay_out(LaunchOptions& options, const Given& given, const char* (*environment)(const char*)) {
   const char* nodes = environment("DET_NUM_NODES");
   if (given.layout || nodes == nullptr) {
@@ -94,7 +98,8 @@ Status lay_out(LaunchOptions& options, const Given& given, const char* (*environ
   const auto read = [&](int& to, const char* name, int least) -> Status {
     const char* value = environment(name);
     const auto number = number_in(value != nullptr ? value : "", least, 1 << 20);
-    if (!number) return wrong(std::string(name) + " is not a number from " + std::to_string(least) + " to 1048576");
+    if (!number)
+      return wrong(std::string(name) + " is not a number from " + std::to_string(least) + " to 1048576");
     return to = *number, Status();
   };
   TRY(read(options.nnodes, "DET_NUM_NODES", 1));
@@ -117,7 +122,8 @@ Status complete(LaunchOptions& options, const Given& given, const char* (*enviro
   if (const std::string value = variable("MASTER_ADDR", "DET_CHIEF_IP"); !given.addr && !value.empty()) {
     options.master_addr = value;
   } else if (!given.addr && options.nnodes > 1) {
-    return wrong("--nnodes " + std::to_string(options.nnodes) + " needs --master-addr, the name of machine 0");
+    return wrong("--nnodes " + std::to_string(options.nnodes) +
+                 " needs --master-addr, the name of machine 0");
   }
   if (given.port) return {};
   const std::string port = variable("MASTER_PORT", "C10D_PORT");
@@ -154,8 +160,10 @@ Result<LaunchOptions> parse_launch_options(const std::vector<std::string>& argum
     std::replace(word.begin(), word.end(), '_', '-');
     if (std::find(kWords.begin(), kWords.end(), word) == kWords.end()) return unknown(word);
     if (word == "standalone") continue;  // torchrun's word for what is so without --nnodes
-    if (equals == std::string::npos && at + 1 == arguments.size()) return wrong("--" + word + " needs a value");
-    const std::string value = equals == std::string::npos ? arguments[++at] : arguments[at].substr(equals + 1);
+    if (equals == std::string::npos && at + 1 == arguments.size())
+      return wrong("--" + word + " needs a value");
+    const std::string value =
+        equals == std::string::npos ? arguments[++at] : arguments[at].substr(equals + 1);
     TRY(apply(options, given, word, value, slots));
   }
   TRY(lay_out(options, given, environment));

@@ -18,9 +18,10 @@ struct LaunchOptions {
   std::vector<std::string> program;
 };
 
-/// `arguments` without the program's name; what they leave open comes from DET_SLOT_IDS, MASTER_ADDR (or DET_CHIEF_IP),
-/// MASTER_PORT (or C10D_PORT), and what an agent says of a gang: DET_NUM_NODES, DET_NODE_RANK, DET_FIRST_RANK,
-/// DET_WORLD_SIZE; read by `environment` (null: not set). Problems come one at a time, with their mend.
+/// `arguments` without the program's name; what they leave open comes from DET_SLOT_IDS, MASTER_ADDR (or
+/// DET_CHIEF_IP), MASTER_PORT (or C10D_PORT), and what an agent says of a gang: DET_NUM_NODES, DET_NODE_RANK,
+/// DET_FIRST_RANK, DET_WORLD_SIZE; read by `environment` (null: not set). Problems come one at a time, with
+/// their mend.
 Result<LaunchOptions> parse_launch_options(const std::vector<std::string>& arguments,
                                            const char* (*environment)(const char* name));
 

@@ -13,8 +13,8 @@
 namespace det {
 namespace {
 
-/// The initial learning rates of `optimizer`, shared with its other schedules. PyTorch keeps them in the parameter
-/// groups, where the C++ frontend has no room.
+/// The initial learning rates of `optimizer`, shared with its other schedules. PyTorch keeps them in the
+/// parameter groups, where the C++ frontend has no room.
 std::shared_ptr<std::vector<double>> shared_initial_lrs(torch::optim::Optimizer& optimizer) {
   thread_local std::unordered_map<const torch::optim::Optimizer*, std::weak_ptr<std::vector<double>>> known;
   std::erase_if(known, [](const auto& entry) { return entry.second.expired(); });
@@ -176,8 +176,8 @@ void LRScheduler::load_state_dict(const Json& state) {
           if constexpr (std::is_same_v<decltype(value), std::vector<double>>) {
             const std::size_t groups = optimizer_->param_groups().size();
             if (value.size() != groups) {
-              refuse(field.name, "has " + std::to_string(value.size()) + " elements for " + std::to_string(groups) +
-                                     " parameter groups");
+              refuse(field.name, "has " + std::to_string(value.size()) + " elements for " +
+                                     std::to_string(groups) + " parameter groups");
             }
           }
           changes.push_back([target, value = std::move(value)] { *target = value; });

@@ -23,8 +23,10 @@ Optimizer& optimizer_of(const ScheduleList& list, const char* kind) {
   check_schedule(!list.empty(), kind, "there are no schedules");
   for (const auto& schedule : list) {
     check_schedule(schedule != nullptr, kind, "a schedule is null");
-    check_schedule(&schedule->optimizer() == &list.front()->optimizer(), kind, "the schedules are of different optimizers");
-    check_schedule(!is<ReduceLROnPlateau>(*schedule), kind, "ReduceLROnPlateau needs a metric at each step: step it by hand");
+    check_schedule(&schedule->optimizer() == &list.front()->optimizer(), kind,
+                   "the schedules are of different optimizers");
+    check_schedule(!is<ReduceLROnPlateau>(*schedule), kind,
+                   "ReduceLROnPlateau needs a metric at each step: step it by hand");
   }
   return list.front()->optimizer();
 }
@@ -39,8 +41,8 @@ Json states_of(const ScheduleList& list) {
 void load_states(ScheduleList& list, const Json& state) {
   constexpr const char* kind = "state of the learning-rate schedule";
   check_schedule(state.is_object() && state.contains("_schedulers") && state["_schedulers"].is_array() &&
-            state["_schedulers"].size() == list.size(),
-        kind, "_schedulers must be a list of " + std::to_string(list.size()));
+                     state["_schedulers"].size() == list.size(),
+                 kind, "_schedulers must be a list of " + std::to_string(list.size()));
   const Json before = states_of(list);
   try {
     for (std::size_t i = 0; i < list.size(); ++i) list[i]->load_state_dict(state["_schedulers"][i]);
@@ -52,18 +54,21 @@ void load_states(ScheduleList& list, const Json& state) {
 
 }  // namespace
 
-SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedules, Steps milestones) : LRScheduler(optimizer) {
+SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedules, Steps milestones)
+    : LRScheduler(optimizer) {
   schedules_ = std::move(schedules.list_);
   milestones_ = std::move(milestones);
   constexpr const char* kind = "SequentialLR";
-  check_schedule(&optimizer_of(schedules_, kind) == &optimizer, kind, "the schedules are of another optimizer");
+  check_schedule(&optimizer_of(schedules_, kind) == &optimizer, kind,
+                 "the schedules are of another optimizer");
   check_schedule(milestones_.size() + 1 == schedules_.size(), kind,
-        std::to_string(schedules_.size()) + " schedules need " + std::to_string(schedules_.size() - 1) +
-            " milestones, not " + std::to_string(milestones_.size()));
+                 std::to_string(schedules_.size()) + " schedules need " +
+                     std::to_string(schedules_.size() - 1) + " milestones, not " +
+                     std::to_string(milestones_.size()));
   check_schedule(std::is_sorted(milestones_.begin(), milestones_.end()), kind, "the milestones must rise");
   for (const auto& schedule : schedules_) {
     check_schedule(!is<SequentialLR>(*schedule) && !is<ChainedScheduler>(*schedule), kind,
-          "a schedule that holds others cannot begin anew: list its schedules instead");
+                   "a schedule that holds others cannot begin anew: list its schedules instead");
     // Undoes the first step that its construction made.
     schedule->last_epoch_ -= 1;
   }
@@ -94,8 +99,9 @@ Json SequentialLR::state_dict() const {
 
 void SequentialLR::load_state_dict(const Json& state) {
   check_schedule(state.is_object() && state.contains("_milestones") && state["_milestones"].is_array() &&
-            state["_milestones"].size() == milestones_.size(),
-        "state of the learning-rate schedule", "_milestones must be a list of " + std::to_string(milestones_.size()));
+                     state["_milestones"].size() == milestones_.size(),
+                 "state of the learning-rate schedule",
+                 "_milestones must be a list of " + std::to_string(milestones_.size()));
   const Json before = LRScheduler::state_dict();
   LRScheduler::load_state_dict(state);
   try {
@@ -107,7 +113,8 @@ void SequentialLR::load_state_dict(const Json& state) {
 }
 
 ChainedScheduler::ChainedScheduler(Schedules schedules)
-    : LRScheduler(optimizer_of(schedules.list_, "ChainedScheduler")), schedules_(std::move(schedules.list_)) {}
+    : LRScheduler(optimizer_of(schedules.list_, "ChainedScheduler")),
+      schedules_(std::move(schedules.list_)) {}
 
 void ChainedScheduler::step() {
   for (const auto& schedule : schedules_) schedule->step();
@@ -138,7 +145,8 @@ ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlate
   constexpr const char* kind = "ReduceLROnPlateau";
   check_schedule(options.factor < 1, kind, "factor must be below 1");
   check_schedule(options.mode == "min" || options.mode == "max", kind, "mode must be min or max");
-  check_schedule(options.threshold_mode == "rel" || options.threshold_mode == "abs", kind, "threshold_mode must be rel or abs");
+  check_schedule(options.threshold_mode == "rel" || options.threshold_mode == "abs", kind,
+                 "threshold_mode must be rel or abs");
   best_ = (options.mode == "min" ? 1 : -1) * std::numeric_limits<double>::infinity();
   last_epoch_ = 0;
 }

@@ -15,7 +15,6 @@
 namespace det {
 namespace {
 
-
 /// Where a parameter group keeps its momentum, or its beta1; null when it has neither.
 double* momentum_of(torch::optim::OptimizerOptions& options) {
   if (auto* sgd = dynamic_cast<torch::optim::SGDOptions*>(&options)) return &sgd->momentum();
@@ -28,7 +27,7 @@ double* momentum_of(torch::optim::OptimizerOptions& options) {
 void check_momentum(torch::optim::Optimizer& optimizer, const char* kind) {
   for (auto& group : optimizer.param_groups()) {
     check_schedule(momentum_of(group.options()) != nullptr, kind,
-          "this optimizer has neither momentum nor betas: set cycle_momentum = false");
+                   "this optimizer has neither momentum nor betas: set cycle_momentum = false");
   }
 }
 
@@ -39,7 +38,8 @@ bool has_betas(torch::optim::Optimizer& optimizer) {
 }
 
 void set_momentum(torch::optim::Optimizer& optimizer, const std::vector<double>& momentum) {
-  for (std::size_t i = 0; i < momentum.size(); ++i) *momentum_of(optimizer.param_groups()[i].options()) = momentum[i];
+  for (std::size_t i = 0; i < momentum.size(); ++i)
+    *momentum_of(optimizer.param_groups()[i].options()) = momentum[i];
 }
 
 constexpr const char* kLrNames[] = {"initial_lr", "max_lr", "min_lr"};
@@ -48,14 +48,17 @@ constexpr const char* kMomentumNames[] = {"base_momentum", "max_momentum"};
 }  // namespace
 
 OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptions& options)
-    : LRScheduler(optimizer), anneal_strategy_(options.anneal_strategy), cycle_momentum_(options.cycle_momentum) {
+    : LRScheduler(optimizer),
+      anneal_strategy_(options.anneal_strategy),
+      cycle_momentum_(options.cycle_momentum) {
   constexpr const char* kind = "OneCycleLR";
   check_schedule(options.total_steps || (options.epochs && options.steps_per_epoch), kind,
-        "give total_steps, or epochs and steps_per_epoch");
+                 "give total_steps, or epochs and steps_per_epoch");
   total_steps_ = options.total_steps ? *options.total_steps : *options.epochs * *options.steps_per_epoch;
   check_schedule(total_steps_ >= 1, kind, "total_steps must be at least 1");
   check_schedule(options.pct_start >= 0 && options.pct_start <= 1, kind, "pct_start must be in [0, 1]");
-  check_schedule(anneal_strategy_ == "cos" || anneal_strategy_ == "linear", kind, "anneal_strategy must be cos or linear");
+  check_schedule(anneal_strategy_ == "cos" || anneal_strategy_ == "linear", kind,
+                 "anneal_strategy must be cos or linear");
   const auto total = static_cast<double>(total_steps_);
   phase_ends_ = {options.pct_start * total - 1};
   if (options.three_phase) phase_ends_.push_back(2 * options.pct_start * total - 2);
@@ -79,8 +82,11 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptio
 }
 
 std::vector<OneCycleLR::Phase> OneCycleLR::phases() const {
-  if (phase_ends_.size() == 2) return {{phase_ends_[0], 0, 1, true, false}, {phase_ends_[1], 1, 2, false, true}};
-  return {{phase_ends_[0], 0, 1, true, false}, {phase_ends_[1], 1, 0, false, true}, {phase_ends_[2], 0, 2, true, true}};
+  if (phase_ends_.size() == 2)
+    return {{phase_ends_[0], 0, 1, true, false}, {phase_ends_[1], 1, 2, false, true}};
+  return {{phase_ends_[0], 0, 1, true, false},
+          {phase_ends_[1], 1, 0, false, true},
+          {phase_ends_[2], 0, 2, true, true}};
 }
 
 std::pair<OneCycleLR::Phase, double> OneCycleLR::position() const {
@@ -104,8 +110,8 @@ double OneCycleLR::anneal(double start, double end, double part) const {
 
 std::vector<double> OneCycleLR::get_lr() const {
   if (last_epoch_ > total_steps_) {
-    throw std::logic_error("OneCycleLR was stepped " + std::to_string(last_epoch_) + " times; its total_steps is " +
-                           std::to_string(total_steps_));
+    throw std::logic_error("OneCycleLR was stepped " + std::to_string(last_epoch_) +
+                           " times; its total_steps is " + std::to_string(total_steps_));
   }
   const auto [phase, part] = position();
   const std::vector<double>* levels[] = {&first_lrs_, &max_lrs_, &min_lrs_};
@@ -154,8 +160,9 @@ void OneCycleLR::load_state_dict(const Json& state) {
       ends.push_back(phase["end_step"].get<double>());
     }
   }
-  check_schedule(ends.size() == phase_ends_.size(), "state of the learning-rate schedule",
-        "_schedule_phases must be a list of " + std::to_string(phase_ends_.size()) + " maps with end_step");
+  check_schedule(
+      ends.size() == phase_ends_.size(), "state of the learning-rate schedule",
+      "_schedule_phases must be a list of " + std::to_string(phase_ends_.size()) + " maps with end_step");
   LRScheduler::load_state_dict(state);
   phase_ends_ = std::move(ends);
 }
@@ -169,15 +176,17 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const CyclicLROptions& op
       cycle_momentum_(options.cycle_momentum) {
   constexpr const char* kind = "CyclicLR";
   const std::int64_t down = options.step_size_down.value_or(options.step_size_up);
-  check_schedule(options.step_size_up >= 1 && down >= 1, kind, "step_size_up and step_size_down must be at least 1");
+  check_schedule(options.step_size_up >= 1 && down >= 1, kind,
+                 "step_size_up and step_size_down must be at least 1");
   total_size_ = static_cast<double>(options.step_size_up) + static_cast<double>(down);
   step_ratio_ = static_cast<double>(options.step_size_up) / total_size_;
   if (!scale_fn_) {
     check_schedule(mode_ == "triangular" || mode_ == "triangular2" || mode_ == "exp_range", kind,
-          "mode must be triangular, triangular2 or exp_range");
+                   "mode must be triangular, triangular2 or exp_range");
     scale_mode_ = mode_ == "exp_range" ? "iterations" : "cycle";
   }
-  check_schedule(scale_mode_ == "cycle" || scale_mode_ == "iterations", kind, "scale_mode must be cycle or iterations");
+  check_schedule(scale_mode_ == "cycle" || scale_mode_ == "iterations", kind,
+                 "scale_mode must be cycle or iterations");
   const std::size_t groups = base_lrs_.size();
   base_lrs_ = options.base_lr.expand(groups, "base_lr");
   if (initial_lrs_.use_count() == 1) *initial_lrs_ = base_lrs_;  // the first schedule of its optimizer
@@ -195,7 +204,8 @@ double CyclicLR::height() const {
   const double cycle = std::floor(1 + turns);
   const double x = 1 + turns - cycle;
   const double height = x <= step_ratio_ ? x / step_ratio_ : (x - 1) / (step_ratio_ - 1);
-  if (scale_fn_) return height * scale_fn_(scale_mode_ == "cycle" ? static_cast<std::int64_t>(cycle) : last_epoch_);
+  if (scale_fn_)
+    return height * scale_fn_(scale_mode_ == "cycle" ? static_cast<std::int64_t>(cycle) : last_epoch_);
   if (mode_ == "triangular2") return height / std::pow(2, cycle - 1);
   return mode_ == "exp_range" ? height * std::pow(gamma_, static_cast<double>(last_epoch_)) : height;
 }
@@ -209,7 +219,8 @@ std::vector<double> CyclicLR::get_lr() const {
 void CyclicLR::set_others() {
   if (!cycle_momentum_) return;
   std::vector<double> momentum = max_momentums_;
-  for (std::size_t i = 0; i < momentum.size(); ++i) momentum[i] -= (max_momentums_[i] - base_momentums_[i]) * height();
+  for (std::size_t i = 0; i < momentum.size(); ++i)
+    momentum[i] -= (max_momentums_[i] - base_momentums_[i]) * height();
   set_momentum(*optimizer_, momentum);
 }
 

@@ -12,9 +12,11 @@ namespace {
 using torch::optim::Optimizer;
 
 std::vector<LRFunction> checked(std::vector<LRFunction> functions, std::size_t groups, const char* kind) {
-  check_schedule(functions.size() == groups, kind,
-        std::to_string(functions.size()) + " lr_lambdas for " + std::to_string(groups) + " parameter groups");
-  for (const LRFunction& function : functions) check_schedule(static_cast<bool>(function), kind, "lr_lambda is empty");
+  check_schedule(
+      functions.size() == groups, kind,
+      std::to_string(functions.size()) + " lr_lambdas for " + std::to_string(groups) + " parameter groups");
+  for (const LRFunction& function : functions)
+    check_schedule(static_cast<bool>(function), kind, "lr_lambda is empty");
   return functions;
 }
 
@@ -35,7 +37,8 @@ std::vector<double> LambdaLR::get_lr() const {
 }
 
 MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, LRFunction lr_lambda)
-    : MultiplicativeLR(optimizer, std::vector<LRFunction>(optimizer.param_groups().size(), std::move(lr_lambda))) {}
+    : MultiplicativeLR(optimizer,
+                       std::vector<LRFunction>(optimizer.param_groups().size(), std::move(lr_lambda))) {}
 
 MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<LRFunction> lr_lambdas)
     : LRScheduler(optimizer), lambdas_(checked(std::move(lr_lambdas), base_lrs_.size(), "MultiplicativeLR")) {
@@ -55,7 +58,8 @@ void MultiplicativeLR::restart() {
   step();
 }
 
-StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options) : LRScheduler(optimizer), options_(options) {
+StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options)
+    : LRScheduler(optimizer), options_(options) {
   check_schedule(options.step_size >= 1, "StepLR", "step_size must be at least 1");
   initial_step();
 }
@@ -100,9 +104,12 @@ std::vector<LRScheduler::Field> ConstantLR::fields() {
   return fields_and({{"factor", &options_.factor}, {"total_iters", &options_.total_iters}});
 }
 
-LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options) : LRScheduler(optimizer), options_(options) {
-  check_schedule(options.start_factor > 0 && options.start_factor <= 1, "LinearLR", "start_factor must be in (0, 1]");
-  check_schedule(options.end_factor >= 0 && options.end_factor <= 1, "LinearLR", "end_factor must be in [0, 1]");
+LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options)
+    : LRScheduler(optimizer), options_(options) {
+  check_schedule(options.start_factor > 0 && options.start_factor <= 1, "LinearLR",
+                 "start_factor must be in (0, 1]");
+  check_schedule(options.end_factor >= 0 && options.end_factor <= 1, "LinearLR",
+                 "end_factor must be in [0, 1]");
   check_schedule(options.total_iters >= 1, "LinearLR", "total_iters must be at least 1");
   initial_step();
 }
@@ -112,7 +119,8 @@ std::vector<double> LinearLR::get_lr() const {
   if (last_epoch_ == 0) return current_times(start);
   if (last_epoch_ > total) return current_lr();
   const double rise = end - start;
-  return current_times(1 + rise / (static_cast<double>(total) * start + static_cast<double>(last_epoch_ - 1) * rise));
+  return current_times(
+      1 + rise / (static_cast<double>(total) * start + static_cast<double>(last_epoch_ - 1) * rise));
 }
 
 std::vector<LRScheduler::Field> LinearLR::fields() {
@@ -127,7 +135,9 @@ ExponentialLR::ExponentialLR(Optimizer& optimizer, const ExponentialLROptions& o
   initial_step();
 }
 
-std::vector<double> ExponentialLR::get_lr() const { return last_epoch_ == 0 ? current_lr() : current_times(options_.gamma); }
+std::vector<double> ExponentialLR::get_lr() const {
+  return last_epoch_ == 0 ? current_lr() : current_times(options_.gamma);
+}
 
 std::vector<LRScheduler::Field> ExponentialLR::fields() { return fields_and({{"gamma", &options_.gamma}}); }
 
@@ -158,7 +168,8 @@ std::vector<double> CosineAnnealingLR::get_lr() const {
   if (last_epoch_ == 0) return lr;
   const double half = static_cast<double>(options_.T_max), eta_min = options_.eta_min, pi = std::numbers::pi;
   if ((last_epoch_ - 1 - options_.T_max) % (2 * options_.T_max) == 0) {  // the step before was at the bottom
-    for (std::size_t i = 0; i < lr.size(); ++i) lr[i] += (base_lrs_[i] - eta_min) * (1 - std::cos(pi / half)) / 2;
+    for (std::size_t i = 0; i < lr.size(); ++i)
+      lr[i] += (base_lrs_[i] - eta_min) * (1 - std::cos(pi / half)) / 2;
     return lr;
   }
   const auto step = static_cast<double>(last_epoch_);

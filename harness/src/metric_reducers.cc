@@ -8,7 +8,8 @@ namespace det {
 namespace {
 
 void add_metric(Json& metrics, const std::string& name, const Json& value) {
-  if (metrics.contains(name)) throw std::invalid_argument("wrap_reducer: there is a metric \"" + name + "\" already");
+  if (metrics.contains(name))
+    throw std::invalid_argument("wrap_reducer: there is a metric \"" + name + "\" already");
   metrics[name] = value;
 }
 
@@ -35,8 +36,9 @@ void MetricReducers::reduce_into(Json& metrics) {
       continue;
     }
     if (!result.is_object()) {
-      throw std::invalid_argument("wrap_reducer: a reducer without a name must give an object name → value, not " +
-                                  dump_json(result));
+      throw std::invalid_argument(
+          "wrap_reducer: a reducer without a name must give an object name → value, not " +
+          dump_json(result));
     }
     for (const auto& [name, value] : result.items()) add_metric(metrics, name, value);
   }

@@ -13,8 +13,8 @@ class MetricReducers {
  public:
   MetricReducers(ContextState& state, bool training) : state_(state), training_(training) {}
   void reset();
-  /// Adds their results to `metrics`; every rank calls it. Throws std::invalid_argument when a result has not the form it
-  /// should have, or a name is there already.
+  /// Adds their results to `metrics`; every rank calls it. Throws std::invalid_argument when a result has not
+  /// the form it should have, or a name is there already.
   void reduce_into(Json& metrics);
 
  private:

@@ -5,11 +5,13 @@
 
 namespace det {
 
-DET_EVERY_MACHINE void normalize(const std::uint8_t* bytes, float* out, std::size_t count, float scale, float shift) {
+DET_EVERY_MACHINE void normalize(const std::uint8_t* bytes, float* out, std::size_t count, float scale,
+                                 float shift) {
   for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i]) * scale + shift;
 }
 
-DET_EVERY_MACHINE void bytes_to_unit(const std::uint8_t* bytes, std::size_t stride, float* out, std::size_t count) {
+DET_EVERY_MACHINE void bytes_to_unit(const std::uint8_t* bytes, std::size_t stride, float* out,
+                                     std::size_t count) {
   if (stride == 3) {  // known to the compiler, it becomes shuffles
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i * 3]) / 255.0f;
   } else if (stride == 1) {
@@ -19,7 +21,8 @@ DET_EVERY_MACHINE void bytes_to_unit(const std::uint8_t* bytes, std::size_t stri
   }
 }
 
-DET_EVERY_MACHINE void standardize(const float* values, float* out, std::size_t count, float mean, float stddev) {
+DET_EVERY_MACHINE void standardize(const float* values, float* out, std::size_t count, float mean,
+                                   float stddev) {
   for (std::size_t i = 0; i < count; ++i) out[i] = (values[i] - mean) / stddev;
 }
 

@@ -46,7 +46,8 @@ void AdadeltaParamState::serialize(InputArchive& archive) {
 Adadelta::Adadelta(std::vector<torch::optim::OptimizerParamGroup> param_groups, AdadeltaOptions defaults)
     : Optimizer(std::move(param_groups), std::make_unique<AdadeltaOptions>(defaults)) {
   TORCH_CHECK(defaults.lr() >= 0, "Adadelta: lr is ", defaults.lr(), ", it must not be below 0");
-  TORCH_CHECK(defaults.rho() >= 0 && defaults.rho() <= 1, "Adadelta: rho is ", defaults.rho(), ", not in [0, 1]");
+  TORCH_CHECK(defaults.rho() >= 0 && defaults.rho() <= 1, "Adadelta: rho is ", defaults.rho(),
+              ", not in [0, 1]");
   TORCH_CHECK(defaults.eps() >= 0, "Adadelta: eps is ", defaults.eps(), ", it must not be below 0");
   TORCH_CHECK(defaults.weight_decay() >= 0, "Adadelta: weight_decay is ", defaults.weight_decay(),
               ", it must not be below 0");

@@ -41,7 +41,8 @@ void in_pieces(const torch::Tensor& tensor, const Run& run) {
   float* const x = float_data(tensor);
   const auto some = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      run(x + i * kPiece, static_cast<std::size_t>(std::min(kPiece, count - i * kPiece)), static_cast<std::size_t>(i));
+      run(x + i * kPiece, static_cast<std::size_t>(std::min(kPiece, count - i * kPiece)),
+          static_cast<std::size_t>(i));
     }
   };
   if (pieces < 4) {
@@ -60,8 +61,10 @@ double plain_norm(const std::vector<torch::Tensor>& gradients, bool largest) {
       parts[piece] = largest ? kernels::largest_magnitude(x, count) : kernels::sum_of_squares(x, count);
     });
     for (const double part : parts) {
-      if (!largest) total += part;
-      else if (!(part <= total)) total = std::isnan(total) ? total : part;
+      if (!largest)
+        total += part;
+      else if (!(part <= total))
+        total = std::isnan(total) ? total : part;
     }
   }
   return largest ? total : std::sqrt(total);

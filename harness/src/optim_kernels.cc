@@ -4,8 +4,8 @@
 
 #include "every_machine.h"
 
-// DET_EVERY_MACHINE_FMA is for what says itself where it is fused. The build adds -fno-math-errno, without which square
-// roots are no vectors (GCC 12 ignores it as an attribute).
+// DET_EVERY_MACHINE_FMA is for what says itself where it is fused. The build adds -fno-math-errno, without
+// which square roots are no vectors (GCC 12 ignores it as an attribute).
 #if defined(__x86_64__) && !defined(__clang__)
 #define DET_EVERY_MACHINE_FMA \
   __attribute__((target_clones("avx512f", "arch=haswell", "default"), optimize("O3", "fp-contract=off")))
@@ -15,17 +15,19 @@
 
 namespace det::kernels {
 
-// As torch.optim.SGD rounds: its add_(x, alpha) is one fused multiply-add, its mul_ a multiplication. On any machine, by
-// software where there is no such instruction.
-DET_EVERY_MACHINE_FMA void sgd(const Sgd& how, float* __restrict p, const float* __restrict g, std::size_t count) {
+// As torch.optim.SGD rounds: its add_(x, alpha) is one fused multiply-add, its mul_ a multiplication. On any
+// machine, by software where there is no such instruction.
+DET_EVERY_MACHINE_FMA void sgd(const Sgd& how, float* __restrict p, const float* __restrict g,
+                               std::size_t count) {
   const float minus_lr = -how.lr, weight_decay = how.weight_decay;
   for (std::size_t i = 0; i < count; ++i) {
     p[i] = __builtin_fmaf(minus_lr, __builtin_fmaf(weight_decay, p[i], g[i]), p[i]);
   }
 }
 
-DET_EVERY_MACHINE_FMA void sgd_momentum(const Sgd& how, bool first, float* __restrict p, const float* __restrict g,
-                                    float* __restrict buffer, std::size_t count) {
+DET_EVERY_MACHINE_FMA void sgd_momentum(const Sgd& how, bool first, float* __restrict p,
+                                        const float* __restrict g, float* __restrict buffer,
+                                        std::size_t count) {
   const auto [lr, momentum, keep, weight_decay, nesterov] = how;
   for (std::size_t i = 0; i < count; ++i) {
     const float d = __builtin_fmaf(weight_decay, p[i], g[i]);
@@ -35,9 +37,10 @@ DET_EVERY_MACHINE_FMA void sgd_momentum(const Sgd& how, bool first, float* __res
   }
 }
 
-DET_EVERY_MACHINE void adam(const Adam& how, float* __restrict p, const float* __restrict g, float* __restrict average,
-                            float* __restrict square, std::size_t count) {
-  const auto [step_size, beta1, one_minus_beta1, beta2, one_minus_beta2, root, eps, weight_decay, shrink] = how;
+DET_EVERY_MACHINE void adam(const Adam& how, float* __restrict p, const float* __restrict g,
+                            float* __restrict average, float* __restrict square, std::size_t count) {
+  const auto [step_size, beta1, one_minus_beta1, beta2, one_minus_beta2, root, eps, weight_decay, shrink] =
+      how;
   for (std::size_t i = 0; i < count; ++i) {
     const float shrunk = p[i] * shrink;
     const float d = g[i] + weight_decay * p[i];
@@ -50,9 +53,10 @@ DET_EVERY_MACHINE void adam(const Adam& how, float* __restrict p, const float* _
 }
 
 DET_EVERY_MACHINE void adam_amsgrad(const Adam& how, float* __restrict p, const float* __restrict g,
-                                    float* __restrict average, float* __restrict square, float* __restrict largest,
-                                    std::size_t count) {
-  const auto [step_size, beta1, one_minus_beta1, beta2, one_minus_beta2, root, eps, weight_decay, shrink] = how;
+                                    float* __restrict average, float* __restrict square,
+                                    float* __restrict largest, std::size_t count) {
+  const auto [step_size, beta1, one_minus_beta1, beta2, one_minus_beta2, root, eps, weight_decay, shrink] =
+      how;
   for (std::size_t i = 0; i < count; ++i) {
     const float shrunk = p[i] * shrink;
     const float d = g[i] + weight_decay * p[i];

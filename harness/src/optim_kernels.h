@@ -1,6 +1,6 @@
-// Owns the inner loops of optimizers and of gradient scaling: one pass over the memory of a parameter. Standard library
-// only. Element by element the same operations, each rounded once, so the result does not depend on the machine nor on
-// how a range is split.
+// Owns the inner loops of optimizers and of gradient scaling: one pass over the memory of a parameter.
+// Standard library only. Element by element the same operations, each rounded once, so the result does not
+// depend on the machine nor on how a range is split.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ void sgd(const Sgd& how, float* p, const float* g, std::size_t count);
 /// With momentum in `buffer`. `first`: the buffer has no value yet.
 void sgd_momentum(const Sgd& how, bool first, float* p, const float* g, float* buffer, std::size_t count);
 
-/// Kingma and Ba, Adam, 2015, algorithm 1; amsgrad: Reddi et al., 2018, algorithm 2; decoupled weight decay: Loshchilov
-/// and Hutter, 2019, algorithm 2.
+/// Kingma and Ba, Adam, 2015, algorithm 1; amsgrad: Reddi et al., 2018, algorithm 2; decoupled weight decay:
+/// Loshchilov and Hutter, 2019, algorithm 2.
 struct Adam {
   float step_size;  ///< lr / (1 - beta1^step)
   float beta1, one_minus_beta1, beta2, one_minus_beta2;

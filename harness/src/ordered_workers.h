@@ -15,8 +15,8 @@
 
 namespace det {
 
-/// Used by one thread, which gives jobs and takes results; one thread alone runs the jobs one after another. Destroying
-/// it waits for the jobs that run and forgets the others.
+/// Used by one thread, which gives jobs and takes results; one thread alone runs the jobs one after another.
+/// Destroying it waits for the jobs that run and forgets the others.
 template <typename Result>
 class OrderedWorkers {
  public:

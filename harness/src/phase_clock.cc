@@ -13,12 +13,13 @@ Phase PhaseClock::enter(Phase phase) {
 }
 
 Json PhaseClock::take(std::int64_t batches) {
-  static constexpr std::array<const char*, kPhases> kNames{"other",     "data",       "forward",    "backward", "exchange",
-                                                           "optimizer", "validation", "checkpoint", "report"};
+  static constexpr std::array<const char*, kPhases> kNames{
+      "other", "data", "forward", "backward", "exchange", "optimizer", "validation", "checkpoint", "report"};
   enter(phase_);
   Json seconds = Json::object();
   for (std::size_t i = 0; i < kPhases; ++i) {
-    if (spent_[i] > 0) seconds[kNames[i]] = static_cast<double>(spent_[i]) * 1e-9 / static_cast<double>(batches);
+    if (spent_[i] > 0)
+      seconds[kNames[i]] = static_cast<double>(spent_[i]) * 1e-9 / static_cast<double>(batches);
   }
   spent_ = {};
   return seconds;

@@ -11,20 +11,31 @@
 
 namespace det {
 
-/// What a training thread does. On CUDA forward, backward and optimizer are the time to ask the device for them; what it
-/// takes longer shows where the thread waits for it.
-enum class Phase { kOther, kData, kForward, kBackward, kExchange, kOptimizer, kValidation, kCheckpoint, kReport };
+/// What a training thread does. On CUDA forward, backward and optimizer are the time to ask the device for
+/// them; what it takes longer shows where the thread waits for it.
+enum class Phase {
+  kOther,
+  kData,
+  kForward,
+  kBackward,
+  kExchange,
+  kOptimizer,
+  kValidation,
+  kCheckpoint,
+  kReport
+};
 
 /// One thread is in one phase at a time. Costs a reading of the clock at each change.
 class PhaseClock {
  public:
   /// `now_ns` counts nanoseconds and never goes back.
-  explicit PhaseClock(std::function<std::int64_t()> now_ns = mono_now_ns) : now_ns_(std::move(now_ns)), since_(now_ns_()) {}
+  explicit PhaseClock(std::function<std::int64_t()> now_ns = mono_now_ns)
+      : now_ns_(std::move(now_ns)), since_(now_ns_()) {}
 
   /// What has passed was in the phase before, which is returned.
   Phase enter(Phase phase);
-  /// Seconds a batch that each phase took since the last call ("data", "forward", …; "other" is what is left), without
-  /// those that took none. `batches` > 0 were trained meanwhile.
+  /// Seconds a batch that each phase took since the last call ("data", "forward", …; "other" is what is
+  /// left), without those that took none. `batches` > 0 were trained meanwhile.
   Json take(std::int64_t batches);
 
  private:

@@ -10,11 +10,15 @@ using Json = nlohmann::ordered_json;
 
 Value to_value(const Json& json) {
   switch (json.type()) {
-    case Json::value_t::boolean: return json.get<bool>();
+    case Json::value_t::boolean:
+      return json.get<bool>();
     case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned: return json.get<std::int64_t>();
-    case Json::value_t::number_float: return json.get<double>();
-    case Json::value_t::string: return json.get<std::string>();
+    case Json::value_t::number_unsigned:
+      return json.get<std::int64_t>();
+    case Json::value_t::number_float:
+      return json.get<double>();
+    case Json::value_t::string:
+      return json.get<std::string>();
     case Json::value_t::array: {
       List list;
       for (const Json& item : json) list.push_back(to_value(item));
@@ -25,7 +29,8 @@ Value to_value(const Json& json) {
       for (const auto& [key, item] : json.items()) dict.add(key, to_value(item));
       return dict;
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -64,7 +69,8 @@ const Value& member(const Value& value, const char* name) {
 void misfit(const std::string& what) { throw std::runtime_error("checkpoint does not fit: " + what); }
 
 void wrong_kind(const Value& value, const std::string& name) {
-  if (const auto* v = value.as<Foreign>()) misfit(name + " is an object of Python's " + v->name + ", not plain data");
+  if (const auto* v = value.as<Foreign>())
+    misfit(name + " is an object of Python's " + v->name + ", not plain data");
   misfit(name + " is of another kind");
 }
 

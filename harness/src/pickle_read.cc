@@ -1,6 +1,6 @@
-// Owns reading state_dict.pth: a stack machine of the opcodes that PyTorch's files hold. It builds plain data and
-// tensors; every other name in the file is refused, so nothing in it can run. NumPy's names build a marker and no more,
-// so that a file may hold them (Python's random states) where nobody asks.
+// Owns reading state_dict.pth: a stack machine of the opcodes that PyTorch's files hold. It builds plain data
+// and tensors; every other name in the file is refused, so nothing in it can run. NumPy's names build a
+// marker and no more, so that a file may hold them (Python's random states) where nobody asks.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -77,7 +77,8 @@ class Reader {
   std::uint64_t number(std::size_t count) {
     std::uint64_t value = 0;
     const std::string_view bytes = take(count);
-    for (std::size_t i = 0; i < count; ++i) value |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+    for (std::size_t i = 0; i < count; ++i)
+      value |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
     return value;
   }
   std::string line() {
@@ -131,32 +132,68 @@ class Reader {
   bool step() {
     const char opcode = take(1)[0];
     switch (opcode) {
-      case '\x80': (void)take(1); break;                                            // PROTO
-      case '\x95': (void)take(8); break;                                            // FRAME
-      case 'N': push(std::monostate{}); break;                                      // NONE
-      case '\x88': push(true); break;                                               // NEWTRUE
-      case '\x89': push(false); break;                                              // NEWFALSE
-      case 'J': push(std::int64_t{static_cast<std::int32_t>(number(4))}); break;    // BININT
-      case 'K': push(static_cast<std::int64_t>(number(1))); break;                  // BININT1
-      case 'M': push(static_cast<std::int64_t>(number(2))); break;                  // BININT2
-      case '\x8a': push(long1()); break;                                            // LONG1
-      case 'G': push(std::bit_cast<double>(__builtin_bswap64(number(8)))); break;   // BINFLOAT
-      case 'X': push(std::string(take(number(4)))); break;                          // BINUNICODE
-      case '\x8c': push(std::string(take(number(1)))); break;                       // SHORT_BINUNICODE
-      case '(': push(Mark{}); break;                                                // MARK
-      case ')': push(Tuple{}); break;                                               // EMPTY_TUPLE
-      case ']': push(Sequence{}); break;                                            // EMPTY_LIST
-      case '}': push(Mapping{}); break;                                             // EMPTY_DICT
-      case '.': return false;                                                       // STOP
-      default: container(opcode);
+      case '\x80':
+        (void)take(1);
+        break;  // PROTO
+      case '\x95':
+        (void)take(8);
+        break;  // FRAME
+      case 'N':
+        push(std::monostate{});
+        break;  // NONE
+      case '\x88':
+        push(true);
+        break;  // NEWTRUE
+      case '\x89':
+        push(false);
+        break;  // NEWFALSE
+      case 'J':
+        push(std::int64_t{static_cast<std::int32_t>(number(4))});
+        break;  // BININT
+      case 'K':
+        push(static_cast<std::int64_t>(number(1)));
+        break;  // BININT1
+      case 'M':
+        push(static_cast<std::int64_t>(number(2)));
+        break;  // BININT2
+      case '\x8a':
+        push(long1());
+        break;  // LONG1
+      case 'G':
+        push(std::bit_cast<double>(__builtin_bswap64(number(8))));
+        break;  // BINFLOAT
+      case 'X':
+        push(std::string(take(number(4))));
+        break;  // BINUNICODE
+      case '\x8c':
+        push(std::string(take(number(1))));
+        break;  // SHORT_BINUNICODE
+      case '(':
+        push(Mark{});
+        break;  // MARK
+      case ')':
+        push(Tuple{});
+        break;  // EMPTY_TUPLE
+      case ']':
+        push(Sequence{});
+        break;  // EMPTY_LIST
+      case '}':
+        push(Mapping{});
+        break;  // EMPTY_DICT
+      case '.':
+        return false;  // STOP
+      default:
+        container(opcode);
     }
     return true;
   }
 
   void container(char opcode) {
     switch (opcode) {
-      case 't': push(Tuple{pop_to_mark()}); break;  // TUPLE
-      case '\x85':                                  // TUPLE1, 2, 3
+      case 't':
+        push(Tuple{pop_to_mark()});
+        break;      // TUPLE
+      case '\x85':  // TUPLE1, 2, 3
       case '\x86':
       case '\x87': {
         const std::size_t count = static_cast<unsigned char>(opcode) - 0x84;
@@ -184,10 +221,12 @@ class Reader {
       }
       case 'u': {  // SETITEMS
         const std::vector<NodePtr> items = pop_to_mark();
-        for (std::size_t i = 0; i + 1 < items.size(); i += 2) top<Mapping>().items.emplace_back(items[i], items[i + 1]);
+        for (std::size_t i = 0; i + 1 < items.size(); i += 2)
+          top<Mapping>().items.emplace_back(items[i], items[i + 1]);
         break;
       }
-      default: object(opcode);
+      default:
+        object(opcode);
     }
   }
 
@@ -203,15 +242,33 @@ class Reader {
         push(Global{get<std::string>(module) + "." + get<std::string>(name)});
         break;
       }
-      case '\x81':                                                              // NEWOBJ
-      case 'R': reduce(); break;                                                // REDUCE
-      case 'b': build(); break;                                                 // BUILD
-      case 'Q': push(storage(pop())); break;                                    // BINPERSID
-      case 'q': memo_[number(1)] = keep(); break;                               // BINPUT
-      case 'r': memo_[number(4)] = keep(); break;                               // LONG_BINPUT
-      case '\x94': { const std::size_t next = memo_.size(); memo_[next] = keep(); break; }  // MEMOIZE
-      case 'h': recall(number(1)); break;                                       // BINGET
-      case 'j': recall(number(4)); break;                                       // LONG_BINGET
+      case '\x81':  // NEWOBJ
+      case 'R':
+        reduce();
+        break;  // REDUCE
+      case 'b':
+        build();
+        break;  // BUILD
+      case 'Q':
+        push(storage(pop()));
+        break;  // BINPERSID
+      case 'q':
+        memo_[number(1)] = keep();
+        break;  // BINPUT
+      case 'r':
+        memo_[number(4)] = keep();
+        break;  // LONG_BINPUT
+      case '\x94': {
+        const std::size_t next = memo_.size();
+        memo_[next] = keep();
+        break;
+      }  // MEMOIZE
+      case 'h':
+        recall(number(1));
+        break;  // BINGET
+      case 'j':
+        recall(number(4));
+        break;  // LONG_BINGET
       default:
         bad("data.pkl holds opcode " + std::to_string(static_cast<unsigned char>(opcode)) +
             ", which plain data does not need; refused");
@@ -284,7 +341,9 @@ class Reader {
     if (count == 0) return torch::empty({0}, type);
     void* data = const_cast<char*>(bytes.data());
     const bool aligned = reinterpret_cast<std::uintptr_t>(data) % torch::elementSize(type) == 0;
-    if (aligned) return torch::from_blob(data, {count}, [zip = zip_](void*) {}, type);
+    if (aligned)
+      return torch::from_blob(
+          data, {count}, [zip = zip_](void*) {}, type);
     torch::Tensor copy = torch::empty({count}, type);
     std::memcpy(copy.data_ptr(), data, bytes.size());
     return copy;
@@ -308,7 +367,8 @@ class Reader {
       count *= std::max<std::int64_t>(sizes[i], 1);
       valid = sizes[i] >= 0 && strides[i] >= 0 && count <= std::numeric_limits<std::int64_t>::max();
     }
-    if (!valid || (!empty && (count > all.numel() || last >= all.numel()))) bad("a tensor does not fit its data");
+    if (!valid || (!empty && (count > all.numel() || last >= all.numel())))
+      bad("a tensor does not fit its data");
     return all.as_strided(sizes, strides, offset);
   }
 
@@ -325,7 +385,8 @@ class Reader {
       Dict dict;
       std::unordered_set<std::string> seen;
       for (const auto& [key, item] : v->items) {
-        const auto* index = std::get_if<std::int64_t>(&key->data);  // Python's optimizers number their parameters
+        const auto* index =
+            std::get_if<std::int64_t>(&key->data);  // Python's optimizers number their parameters
         std::string name = index != nullptr ? std::to_string(*index) : get<std::string>(key);
         if (!seen.insert(name).second) bad("holds the key \"" + name + "\" twice");
         dict.add(std::move(name), to_value(*item, depth + 1));

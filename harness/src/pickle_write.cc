@@ -46,7 +46,8 @@ class Writer {
   }
   void put(const Foreign& v) { throw std::runtime_error(v.name + " cannot be saved"); }
   void put(const std::string& v) {
-    if (v.size() > std::numeric_limits<std::uint32_t>::max()) throw std::runtime_error("a text is over 4 GiB");
+    if (v.size() > std::numeric_limits<std::uint32_t>::max())
+      throw std::runtime_error("a text is over 4 GiB");
     out_ += 'X';
     put_bytes(v.size(), 4);
     out_ += v;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
 #include "base/json.h"
+#include "base/result.h"
 
 namespace det {
 

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-// One copy for each width of vectors, chosen when the program starts. Additions are the same bits in all of them.
+// One copy for each width of vectors, chosen when the program starts. Additions are the same bits in all of
+// them.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #define DET_WIDE __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #else
@@ -36,8 +37,8 @@ DET_INLINE void sum_two(const T* a, const T* b, T scale, T* out, T* copy, std::s
 }
 
 template <typename T>
-DET_INLINE void sum_block(const void* const* sources, int ranks, Sum<T> scale, T* out, T* copy, std::size_t at,
-                          std::size_t count) {
+DET_INLINE void sum_block(const void* const* sources, int ranks, Sum<T> scale, T* out, T* copy,
+                          std::size_t at, std::size_t count) {
   Sum<T> sum[kBlock];
   const T* first = static_cast<const T*>(sources[0]) + at;
   for (std::size_t i = 0; i < count; ++i) sum[i] = static_cast<Sum<T>>(first[i]);
@@ -50,7 +51,8 @@ DET_INLINE void sum_block(const void* const* sources, int ranks, Sum<T> scale, T
 }
 
 template <typename T>
-DET_INLINE void sum_all(const void* const* sources, int ranks, double times, void* out, void* copy, std::size_t count) {
+DET_INLINE void sum_all(const void* const* sources, int ranks, double times, void* out, void* copy,
+                        std::size_t count) {
   const auto scale = std::is_integral_v<T> ? Sum<T>(1) : static_cast<Sum<T>>(times);
   if constexpr (std::is_same_v<T, Sum<T>>) {
     if (ranks == 2) {
@@ -59,23 +61,29 @@ DET_INLINE void sum_all(const void* const* sources, int ranks, double times, voi
     }
   }
   for (std::size_t at = 0; at < count; at += kBlock) {
-    sum_block(sources, ranks, scale, static_cast<T*>(out), static_cast<T*>(copy), at, std::min(kBlock, count - at));
+    sum_block(sources, ranks, scale, static_cast<T*>(out), static_cast<T*>(copy), at,
+              std::min(kBlock, count - at));
   }
 }
 
-DET_WIDE void sum_float(const void* const* sources, int ranks, double scale, void* out, void* copy, std::size_t count) {
+DET_WIDE void sum_float(const void* const* sources, int ranks, double scale, void* out, void* copy,
+                        std::size_t count) {
   sum_all<float>(sources, ranks, scale, out, copy, count);
 }
-DET_WIDE void sum_double(const void* const* sources, int ranks, double scale, void* out, void* copy, std::size_t count) {
+DET_WIDE void sum_double(const void* const* sources, int ranks, double scale, void* out, void* copy,
+                         std::size_t count) {
   sum_all<double>(sources, ranks, scale, out, copy, count);
 }
-DET_WIDE void sum_bfloat16(const void* const* sources, int ranks, double scale, void* out, void* copy, std::size_t count) {
+DET_WIDE void sum_bfloat16(const void* const* sources, int ranks, double scale, void* out, void* copy,
+                           std::size_t count) {
   sum_all<c10::BFloat16>(sources, ranks, scale, out, copy, count);
 }
-DET_WIDE void sum_half(const void* const* sources, int ranks, double scale, void* out, void* copy, std::size_t count) {
+DET_WIDE void sum_half(const void* const* sources, int ranks, double scale, void* out, void* copy,
+                       std::size_t count) {
   sum_all<c10::Half>(sources, ranks, scale, out, copy, count);
 }
-DET_WIDE void sum_int64(const void* const* sources, int ranks, double scale, void* out, void* copy, std::size_t count) {
+DET_WIDE void sum_int64(const void* const* sources, int ranks, double scale, void* out, void* copy,
+                        std::size_t count) {
   sum_all<std::int64_t>(sources, ranks, scale, out, copy, count);
 }
 
@@ -83,12 +91,18 @@ DET_WIDE void sum_int64(const void* const* sources, int ranks, double scale, voi
 
 SumFunction sum_of(c10::ScalarType type) {
   switch (type) {
-    case c10::ScalarType::Float: return &sum_float;
-    case c10::ScalarType::Double: return &sum_double;
-    case c10::ScalarType::BFloat16: return &sum_bfloat16;
-    case c10::ScalarType::Half: return &sum_half;
-    case c10::ScalarType::Long: return &sum_int64;
-    default: return nullptr;
+    case c10::ScalarType::Float:
+      return &sum_float;
+    case c10::ScalarType::Double:
+      return &sum_double;
+    case c10::ScalarType::BFloat16:
+      return &sum_bfloat16;
+    case c10::ScalarType::Half:
+      return &sum_half;
+    case c10::ScalarType::Long:
+      return &sum_int64;
+    default:
+      return nullptr;
   }
 }
 

@@ -7,9 +7,9 @@
 
 namespace det {
 
-/// out[i] = copy[i] = (sources[0][i] + … + sources[ranks-1][i]) * scale, added in this order; 16-bit elements are added
-/// and scaled in float and rounded once. `out` may be one of the sources, `copy` may be null; nothing else may overlap.
-/// int64 is not scaled.
+/// out[i] = copy[i] = (sources[0][i] + … + sources[ranks-1][i]) * scale, added in this order; 16-bit elements
+/// are added and scaled in float and rounded once. `out` may be one of the sources, `copy` may be null;
+/// nothing else may overlap. int64 is not scaled.
 using SumFunction = void (*)(const void* const* sources, int ranks, double scale, void* out, void* copy,
                              std::size_t count);
 

@@ -12,8 +12,8 @@ class RankVotes {
   explicit RankVotes(ContextState& state) : state_(state) {}
 
   struct Outcome {
-    bool preempt = false;  ///< the chief was asked to
-    bool stop = false;     ///< some rank's trial wants to
+    bool preempt = false;          ///< the chief was asked to
+    bool stop = false;             ///< some rank's trial wants to
     std::int64_t checkpoints = 0;  ///< that have become durable on the chief
   };
   /// This rank's view in, everybody's out. Free with one process; with more it costs one small collective.

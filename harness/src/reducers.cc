@@ -13,7 +13,8 @@ std::vector<Reducer> EvaluationReducer::of(const std::vector<std::string>& names
   std::vector<Reducer> reducers;
   std::vector<std::string> missing, unknown;
   for (const std::string& name : names) {
-    const auto found = std::find_if(by_name_.begin(), by_name_.end(), [&](const auto& pair) { return pair.first == name; });
+    const auto found =
+        std::find_if(by_name_.begin(), by_name_.end(), [&](const auto& pair) { return pair.first == name; });
     found == by_name_.end() ? missing.push_back(name) : reducers.push_back(found->second);
   }
   for (const auto& [name, reducer] : by_name_) {

@@ -73,14 +73,15 @@ void filter_row(const T* in, T* out, std::int64_t width, const Filter<Weight>& f
     const T* from = in + filter.first[x] * kLanes;
     Weight sum[kLanes] = {};
     for (std::int64_t k = 0; k < filter.count[x]; ++k) {
-      for (int lane = 0; lane < kLanes; ++lane) sum[lane] += static_cast<Weight>(from[k * kLanes + lane]) * weights[k];
+      for (int lane = 0; lane < kLanes; ++lane)
+        sum[lane] += static_cast<Weight>(from[k * kLanes + lane]) * weights[k];
     }
     for (int lane = 0; lane < kLanes; ++lane) *out++ = finish<T>(sum[lane]);
   }
 }
 
-/// The same for bytes in threes, with the three sums in one register. Four bytes are read at once, the last pixel's
-/// apart.
+/// The same for bytes in threes, with the three sums in one register. Four bytes are read at once, the last
+/// pixel's apart.
 DET_EVERY_MACHINE void filter_rgb_row(const std::uint8_t* in, std::uint8_t* out, std::int64_t width,
                                       const Filter<std::int32_t>& filter) {
   using Bytes = std::uint8_t __attribute__((vector_size(4)));
@@ -100,7 +101,8 @@ DET_EVERY_MACHINE void filter_rgb_row(const std::uint8_t* in, std::uint8_t* out,
   }
 }
 
-DET_EVERY_MACHINE void add_row(const std::uint8_t* in, std::int32_t* sum, std::int64_t count, std::int32_t weight) {
+DET_EVERY_MACHINE void add_row(const std::uint8_t* in, std::int32_t* sum, std::int64_t count,
+                               std::int32_t weight) {
   for (std::int64_t i = 0; i < count; ++i) sum[i] += in[i] * weight;
 }
 DET_EVERY_MACHINE void add_row(const float* in, float* sum, std::int64_t count, float weight) {
@@ -159,15 +161,16 @@ torch::Tensor resample_as(const torch::Tensor& image, std::int64_t height, std::
   const std::int64_t channels = image.size(0);
   if (channels == 3 && image.stride(0) == 1 && image.stride(2) == 3) {  // as decoders give it: stays so
     torch::Tensor result = at::empty({height, width, 3}, image.options());
-    resize_plane<T, 3>({image.data_ptr<T>(), image.size(1), image.size(2), image.stride(1)}, result.data_ptr<T>(),
-                       height, width);
+    resize_plane<T, 3>({image.data_ptr<T>(), image.size(1), image.size(2), image.stride(1)},
+                       result.data_ptr<T>(), height, width);
     return result.permute({2, 0, 1});
   }
   const torch::Tensor planes = image.stride(2) == 1 ? image : image.contiguous();
   torch::Tensor result = at::empty({channels, height, width}, image.options());
   for (std::int64_t c = 0; c < channels; ++c) {
-    resize_plane<T, 1>({planes.data_ptr<T>() + c * planes.stride(0), image.size(1), image.size(2), planes.stride(1)},
-                       result.data_ptr<T>() + c * height * width, height, width);
+    resize_plane<T, 1>(
+        {planes.data_ptr<T>() + c * planes.stride(0), image.size(1), image.size(2), planes.stride(1)},
+        result.data_ptr<T>() + c * height * width, height, width);
   }
   return result;
 }

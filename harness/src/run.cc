@@ -9,10 +9,10 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint_dir.h"
-#include "checkpoint_start.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "checkpoint_dir.h"
+#include "checkpoint_start.h"
 #include "context_state.h"
 #include "det/trainer.h"
 #include "heartbeat.h"
@@ -24,7 +24,8 @@ namespace {
 /// A dead master is waited for: the supervisor ends us when nobody wants us any more.
 constexpr std::chrono::hours kPatience{24 * 7};
 
-/// Training frees and takes the same large blocks every step: giving them back to the system costs a page fault a page.
+/// Training frees and takes the same large blocks every step: giving them back to the system costs a page
+/// fault a page.
 void keep_freed_memory() {
   if (::mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0) (void)::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   (void)::mallopt(M_TRIM_THRESHOLD, 0x7fffffff);
@@ -58,17 +59,22 @@ std::string tensorboard_directory(const TrialInfo& info) {
 /// How the configuration wants gradients to become steps.
 void configure(ContextState& state, const InitOptions& options) {
   const Json& config = state.info.experiment_config;
-  if (const Json* data = find_path(config, "data"); data != nullptr && data->is_object()) state.data_config = *data;
+  if (const Json* data = find_path(config, "data"); data != nullptr && data->is_object())
+    state.data_config = *data;
   state.aggregation.frequency = options.aggregation_frequency.value_or(
       setting<std::int64_t>(config, "optimizations.aggregation_frequency", 1));
   state.aggregation.average = setting(config, "optimizations.average_aggregated_gradients", true);
-  if (state.aggregation.frequency < 1) throw std::invalid_argument("aggregation_frequency must be at least 1");
+  if (state.aggregation.frequency < 1)
+    throw std::invalid_argument("aggregation_frequency must be at least 1");
   const Json* kind = find_path(config, "reproducibility");
-  const bool exact = kind != nullptr && (kind->is_string() ? *kind == "exact"
-                                                           : setting<std::string>(config, "reproducibility.mode", "fast") == "exact");
+  const bool exact =
+      kind != nullptr &&
+      (kind->is_string() ? *kind == "exact"
+                         : setting<std::string>(config, "reproducibility.mode", "fast") == "exact");
   if (exact) {
     constexpr std::int64_t kDefaultShards = 4;
-    const auto shards = kind->is_string() ? kDefaultShards : setting(config, "reproducibility.virtual_shards", kDefaultShards);
+    const auto shards = kind->is_string() ? kDefaultShards
+                                          : setting(config, "reproducibility.virtual_shards", kDefaultShards);
     state.exact = ShardPlan::make(shards, state.distributed->rank(), state.distributed->size());
   }
   const auto precision = setting<std::string>(config, "optimizations.precision", "fp32");
@@ -91,9 +97,10 @@ void set_threads(bool exact) {
 
 std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   auto state = std::make_unique<ContextState>();
-  state->info = value_or_throw(on_cluster()       ? cluster_trial_info()
-                               : options.exp_conf ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
-                                                  : local_trial_info(options.config_file, options.checkpoint_dir));
+  state->info = value_or_throw(on_cluster() ? cluster_trial_info()
+                               : options.exp_conf
+                                   ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
+                                   : local_trial_info(options.config_file, options.checkpoint_dir));
   TrialInfo& info = state->info;
   beat();  // from here on it can hang
   if (!options.model_dir.empty()) info.model_dir = options.model_dir;
@@ -123,10 +130,12 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
 
 /// One line for the end of the log: what was asked for first, then what went wrong inside it.
 std::string message_of(const std::exception& error) {
-  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);  // its what() has a backtrace of a hundred lines
+  const auto* of_torch =
+      dynamic_cast<const c10::Error*>(&error);  // its what() has a backtrace of a hundred lines
   std::string message = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
   while (!message.empty() && message.back() == '\n') message.pop_back();
-  for (std::size_t at = 0; (at = message.find('\n', at)) != std::string::npos; at += 3) message.replace(at, 1, " | ");
+  for (std::size_t at = 0; (at = message.find('\n', at)) != std::string::npos; at += 3)
+    message.replace(at, 1, " | ");
   try {
     std::rethrow_if_nested(error);
   } catch (const std::exception& inner) {
@@ -138,7 +147,8 @@ std::string message_of(const std::exception& error) {
 
 int fail_with(const ContextState* state, const std::string& message) {
   std::string where = state == nullptr ? "start" : state->doing;
-  if (state != nullptr && state->doing_batch >= 0) where += " (batch " + std::to_string(state->doing_batch) + ")";
+  if (state != nullptr && state->doing_batch >= 0)
+    where += " (batch " + std::to_string(state->doing_batch) + ")";
   if (state != nullptr) state->client->flush(kPatience);
   std::fflush(stdout);
   std::fprintf(stderr, "error: %s: %s\n", where.c_str(), message.c_str());

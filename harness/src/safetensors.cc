@@ -95,15 +95,17 @@ class Reader {
     for (const auto& [name, entry] : json->items()) {
       if (name != "__metadata__") places.push_back(place(name, entry));
     }
-    std::sort(places.begin(), places.end(),
-              [](const Place& a, const Place& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+      return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+    });
     std::uint64_t at = 0;
     for (const Place& place : places) {
       if (place.begin < at) bad(place.name + " overlaps another tensor");
       if (place.begin > at) bad(place.name + " leaves a gap before it");
       at = place.end;
     }
-    if (at != bytes) bad("holds " + std::to_string(bytes) + " bytes of data, its tensors " + std::to_string(at));
+    if (at != bytes)
+      bad("holds " + std::to_string(bytes) + " bytes of data, its tensors " + std::to_string(at));
     return places;
   }
 
@@ -112,13 +114,14 @@ class Reader {
       if (!value.is_number_unsigned()) bad(name + ": a size or an offset is no number");
       return value.get<std::uint64_t>();
     };
-    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets") ||
-        !entry["dtype"].is_string() || !entry["shape"].is_array() || !entry["data_offsets"].is_array() ||
-        entry["data_offsets"].size() != 2) {
+    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") ||
+        !entry.contains("data_offsets") || !entry["dtype"].is_string() || !entry["shape"].is_array() ||
+        !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
       bad(name + ": expected dtype, shape and data_offsets");
     }
     const auto type_name = entry["dtype"].get<std::string>();
-    const auto type = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.name == type_name; });
+    const auto type =
+        std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.name == type_name; });
     if (type == kTypes.end()) bad(name + ": elements of type " + type_name + " are not supported");
     Place place{number(entry["data_offsets"][0]), number(entry["data_offsets"][1]), name, type->type, {}};
     std::uint64_t expected = torch::elementSize(type->type);
@@ -129,7 +132,8 @@ class Reader {
       }
     }
     if (place.end < place.begin || place.end - place.begin != expected) {
-      bad(name + ": its shape needs " + std::to_string(expected) + " bytes, data_offsets give another number");
+      bad(name + ": its shape needs " + std::to_string(expected) +
+          " bytes, data_offsets give another number");
     }
     return place;
   }
@@ -139,7 +143,8 @@ class Reader {
 };
 
 std::string_view type_name(torch::ScalarType type, const std::string& tensor, const std::string& path) {
-  const auto found = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.type == type; });
+  const auto found =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.type == type; });
   if (found != kTypes.end()) return found->name;
   throw std::runtime_error(path + ": " + tensor + " has elements of type " + torch::toString(type) +
                            ", which safetensors cannot hold");

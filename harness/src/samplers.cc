@@ -19,7 +19,8 @@ void require(bool fits, const char* sampler, const std::string& what) {
 template <typename Item>
 void require_finite(const AnySamplerOf<Item>& sampler, const char* name) {
   require(static_cast<bool>(sampler), name, "there is no sampler to take from");
-  require(sampler->count() != kEndless, name, "its sampler is endless (a repeated one): repeat after this, not before");
+  require(sampler->count() != kEndless, name,
+          "its sampler is endless (a repeated one): repeat after this, not before");
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ SequentialSampler::SequentialSampler(std::int64_t records) : records_(records) {
 BatchSampler::BatchSampler(AnySampler sampler, std::int64_t batch_size, bool drop_last)
     : sampler_(std::move(sampler)), batch_size_(batch_size), drop_last_(drop_last) {
   require(static_cast<bool>(sampler_), "BatchSampler", "there is no sampler to take from");
-  require(batch_size >= 1, "BatchSampler", "batch_size must be at least 1, not " + std::to_string(batch_size));
+  require(batch_size >= 1, "BatchSampler",
+          "batch_size must be at least 1, not " + std::to_string(batch_size));
 }
 
 std::int64_t BatchSampler::batches(std::int64_t items) const {
@@ -69,12 +71,14 @@ std::int64_t BatchSampler::count() const {
 std::vector<std::int64_t> BatchSampler::at(std::int64_t pass, std::int64_t i) const {
   const std::int64_t first = i * batch_size_;
   std::vector<std::int64_t> batch(std::min(batch_size_, sampler_->count() - first));
-  for (std::size_t k = 0; k < batch.size(); ++k) batch[k] = sampler_->at(pass, first + static_cast<std::int64_t>(k));
+  for (std::size_t k = 0; k < batch.size(); ++k)
+    batch[k] = sampler_->at(pass, first + static_cast<std::int64_t>(k));
   return batch;
 }
 
 template <typename Item>
-BasicReproducibleShuffleSampler<Item>::BasicReproducibleShuffleSampler(AnySamplerOf<Item> sampler, std::uint64_t seed)
+BasicReproducibleShuffleSampler<Item>::BasicReproducibleShuffleSampler(AnySamplerOf<Item> sampler,
+                                                                       std::uint64_t seed)
     : sampler_(std::move(sampler)), seed_(seed) {
   require_finite(sampler_, "ReproducibleShuffleSampler");
 }
@@ -82,7 +86,8 @@ BasicReproducibleShuffleSampler<Item>::BasicReproducibleShuffleSampler(AnySample
 template <typename Item>
 Item BasicReproducibleShuffleSampler<Item>::at(std::int64_t pass, std::int64_t i) const {
   if (pass != shuffled_pass_) {
-    // The pass takes a stream of its own: the pass-th draw of the seed's generator is the seed of the shuffle.
+    // The pass takes a stream of its own: the pass-th draw of the seed's generator is the seed of the
+    // shuffle.
     Random stream{seed_, static_cast<std::uint64_t>(pass)};
     Random random{stream.next(), 0};
     order_.resize(sampler_->count());

@@ -34,7 +34,9 @@ void wake_all(std::atomic<std::uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool reached(std::uint32_t value, std::uint32_t target) { return static_cast<std::int32_t>(value - target) >= 0; }
+bool reached(std::uint32_t value, std::uint32_t target) {
+  return static_cast<std::int32_t>(value - target) >= 0;
+}
 
 }  // namespace
 
@@ -44,8 +46,11 @@ ShmRing::ShmRing(std::string name, int ranks, std::size_t chunk_bytes)
 }
 
 ShmRing::ShmRing(ShmRing&& other) noexcept
-    : name_(std::move(other.name_)), ranks_(other.ranks_), chunk_bytes_(other.chunk_bytes_),
-      memory_(std::exchange(other.memory_, nullptr)), linked_(std::exchange(other.linked_, false)) {}
+    : name_(std::move(other.name_)),
+      ranks_(other.ranks_),
+      chunk_bytes_(other.chunk_bytes_),
+      memory_(std::exchange(other.memory_, nullptr)),
+      linked_(std::exchange(other.linked_, false)) {}
 
 ShmRing::~ShmRing() {
   unlink();
@@ -58,7 +63,8 @@ Result<ShmRing> ShmRing::create(int ranks, std::size_t chunk_bytes) {
   if (!fd) return fail_errno("cannot make shared memory");
   ring.linked_ = true;
   // Taken now: a full /dev/shm is an error here, not a SIGBUS later.
-  if (const int problem = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(ring.total_bytes())); problem != 0) {
+  if (const int problem = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(ring.total_bytes()));
+      problem != 0) {
     errno = problem;
     return fail_errno("cannot take " + std::to_string(ring.total_bytes() >> 10) +
                       " KiB of /dev/shm (in a container: raise its --shm-size)");
@@ -108,7 +114,8 @@ void ShmRing::publish(int rank, Step step, std::uint32_t chunks) const {
   if (counter.sleepers.load() != 0) wake_all(counter.value);
 }
 
-void ShmRing::await(int rank, Step step, std::uint32_t chunks, const std::function<std::string()>& hopeless) const {
+void ShmRing::await(int rank, Step step, std::uint32_t chunks,
+                    const std::function<std::string()>& hopeless) const {
   Counter& counter = board(rank).counters[static_cast<int>(step)];
   for (int spin = 0; spin < kSpins; ++spin) {
     if (reached(counter.value.load(std::memory_order_acquire), chunks)) return;

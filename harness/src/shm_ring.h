@@ -1,8 +1,10 @@
-// Owns the memory that the ranks of one machine share for collectives, and the counters by which they take turns in it.
+// Owns the memory that the ranks of one machine share for collectives, and the counters by which they take
+// turns in it.
 //
-// Each rank has kSlots slots of two chunks: one holds what it gives, one what it has summed. Chunks are numbered through
-// all collectives; chunk i lies in slot i % kSlots. Per rank three counters tell how many chunks it has given, summed and
-// taken. A slot is written again only when everyone has used what was in it, so a fast rank is at most kSlots ahead.
+// Each rank has kSlots slots of two chunks: one holds what it gives, one what it has summed. Chunks are
+// numbered through all collectives; chunk i lies in slot i % kSlots. Per rank three counters tell how many
+// chunks it has given, summed and taken. A slot is written again only when everyone has used what was in it,
+// so a fast rank is at most kSlots ahead.
 #pragma once
 
 #include <atomic>
@@ -42,8 +44,9 @@ class ShmRing {
 
   /// `rank` has come to the end of `step` for all chunks below `chunks`.
   void publish(int rank, Step step, std::uint32_t chunks) const;
-  /// Waits until `rank` has. Numbers may wrap: below 0 is always reached. Spins for a few microseconds, then sleeps;
-  /// every 50 ms asks `hopeless` why there is no more waiting, and throws std::runtime_error with that unless it is "".
+  /// Waits until `rank` has. Numbers may wrap: below 0 is always reached. Spins for a few microseconds, then
+  /// sleeps; every 50 ms asks `hopeless` why there is no more waiting, and throws std::runtime_error with
+  /// that unless it is "".
   void await(int rank, Step step, std::uint32_t chunks, const std::function<std::string()>& hopeless) const;
 
  private:

@@ -21,8 +21,8 @@ struct Piece {
   std::uint64_t bytes;
 };
 
-/// Copies to a 64-byte aligned place, past the caches: neither is the old content of `to` read into them, nor does what
-/// training has there have to leave.
+/// Copies to a 64-byte aligned place, past the caches: neither is the old content of `to` read into them, nor
+/// does what training has there have to leave.
 void copy_past_caches(char* to, const char* from, std::uint64_t bytes) {
 #ifdef __SSE2__
   for (; bytes >= 64; to += 64, from += 64, bytes -= 64) {
@@ -41,9 +41,11 @@ void copy_past_caches(char* to, const char* from, std::uint64_t bytes) {
 /// By all of training's threads: they have nothing else to do now.
 void copy_pieces(const std::vector<Piece>& pieces) {
   constexpr std::int64_t kGrain = 4;  // pieces of a megabyte
-  at::parallel_for(0, static_cast<std::int64_t>(pieces.size()), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) copy_past_caches(pieces[i].to, pieces[i].from, pieces[i].bytes);
-  });
+  at::parallel_for(0, static_cast<std::int64_t>(pieces.size()), kGrain,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i)
+                       copy_past_caches(pieces[i].to, pieces[i].from, pieces[i].bytes);
+                   });
 }
 
 void add_pieces(std::vector<Piece>& pieces, char* to, const char* from, std::uint64_t bytes) {
@@ -106,11 +108,13 @@ void Snapshot::take(const pickle::Value& state) {
     torch::Tensor target;
     if (pinned_.defined()) {  // a view of the pinned tensor: LibTorch must know that the memory is
       const std::int64_t offset = to - static_cast<char*>(pinned_.data_ptr());
-      target = pinned_.narrow(0, offset, static_cast<std::int64_t>(tensor.nbytes())).view(tensor.scalar_type());
+      target =
+          pinned_.narrow(0, offset, static_cast<std::int64_t>(tensor.nbytes())).view(tensor.scalar_type());
     } else {
       target = torch::from_blob(to, {tensor.numel()}, tensor.scalar_type());
     }
-    target.as_strided(tensor.sizes(), pickle::kept_strides(tensor), target.storage_offset()).copy_(tensor, true);
+    target.as_strided(tensor.sizes(), pickle::kept_strides(tensor), target.storage_offset())
+        .copy_(tensor, true);
     asynchronous = asynchronous || tensor.is_cuda();
   }
   copy_pieces(pieces);  // while the device copies

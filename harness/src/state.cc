@@ -36,12 +36,14 @@ struct Unwrapped {
   bool strip;
 };
 
-void copy_tensor(const Unwrapped& saved, const std::string& owner, const std::string& name, torch::Tensor target) {
+void copy_tensor(const Unwrapped& saved, const std::string& owner, const std::string& name,
+                 torch::Tensor target) {
   const Value* entry = saved.find(name);
   if (entry == nullptr) misfit(owner + "." + name + " is missing");
   const auto& tensor = expect<torch::Tensor>(*entry, owner + "." + name);
   if (tensor.sizes() != target.sizes()) {
-    misfit(owner + "." + name + " is " + compat::shape_text(tensor) + ", the model's is " + compat::shape_text(target));
+    misfit(owner + "." + name + " is " + compat::shape_text(tensor) + ", the model's is " +
+           compat::shape_text(target));
   }
   target.copy_(tensor);
 }
@@ -78,7 +80,8 @@ Dict generator_dict(std::string_view bytes) {
 void set_generators(const torch::Device& device, const Value& saved) {
   set_generator_state(torch::kCPU, expect<torch::Tensor>(member(saved, "cpu_rng_state"), "cpu_rng_state"));
   const Value* gpu = expect<Dict>(saved, "rng_state").find("gpu_rng_state");
-  if (device.is_cuda() && gpu != nullptr) set_generator_state(device, expect<torch::Tensor>(*gpu, "gpu_rng_state"));
+  if (device.is_cuda() && gpu != nullptr)
+    set_generator_state(device, expect<torch::Tensor>(*gpu, "gpu_rng_state"));
 }
 
 void apply_schedulers(ContextState& context, const Dict& state) {
@@ -114,7 +117,8 @@ void apply_callbacks(ContextState& context, const Dict& state) {
   for (const auto& [name, own] : saved.items) {
     const auto known = [&](const auto& item) { return item.first == name; };
     if (std::none_of(context.callbacks.begin(), context.callbacks.end(), known)) {
-      std::fprintf(stderr, "warning: the checkpoint holds the state of callback \"%s\", which the trial has not\n",
+      std::fprintf(stderr,
+                   "warning: the checkpoint holds the state of callback \"%s\", which the trial has not\n",
                    name.c_str());
     }
   }
@@ -205,10 +209,11 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
   const Dict& dict = expect<Dict>(state, name);
   const auto parameters = model.named_parameters();
   const auto buffers = model.named_buffers();
-  const bool strip = !dict.items.empty() && std::all_of(dict.items.begin(), dict.items.end(), [&](const auto& item) {
-    return item.first.starts_with(Unwrapped::kPrefix) && !parameters.contains(item.first) &&
-           !buffers.contains(item.first);
-  });
+  const bool strip =
+      !dict.items.empty() && std::all_of(dict.items.begin(), dict.items.end(), [&](const auto& item) {
+        return item.first.starts_with(Unwrapped::kPrefix) && !parameters.contains(item.first) &&
+               !buffers.contains(item.first);
+      });
   const Unwrapped saved(dict, strip);
   std::size_t known = 0;
   for (const auto& item : parameters) copy_tensor(saved, name, item.key(), item.value()), ++known;
@@ -218,11 +223,13 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
   if (known == dict.items.size()) return;
   for (const auto& [key, value] : dict.items) {
     const std::string plain = strip ? key.substr(Unwrapped::kPrefix.size()) : key;
-    if (!parameters.contains(plain) && !buffers.contains(plain)) misfit(name + "." + key + " is not in the model");
+    if (!parameters.contains(plain) && !buffers.contains(plain))
+      misfit(name + "." + key + " is not in the model");
   }
 }
 
-void apply_state(ContextState& context, const Value& state, bool with_generators, std::int64_t steps_completed) {
+void apply_state(ContextState& context, const Value& state, bool with_generators,
+                 std::int64_t steps_completed) {
   const Dict& dict = expect<Dict>(state, "the state");
   const auto models = saved_models(state);
   if (models.size() != context.models.size()) {

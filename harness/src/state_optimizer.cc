@@ -117,8 +117,8 @@ struct SaveField {
   }
 };
 
-/// Reads what SaveField wrote and what Python writes in its place: whole numbers for floats, tensors of one element for
-/// numbers, None for tensors that are not there yet.
+/// Reads what SaveField wrote and what Python writes in its place: whole numbers for floats, tensors of one
+/// element for numbers, None for tensors that are not there yet.
 struct LoadField {
   const Dict& in;
   const std::string& owner;
@@ -136,7 +136,8 @@ struct LoadField {
     if (saved == nullptr || saved->as<std::monostate>() != nullptr) return;  // not yet made when it was saved
     const auto& tensor = expect<torch::Tensor>(*saved, path(name));
     if (tensor.sizes() != like->sizes()) {
-      misfit(path(name) + " is " + compat::shape_text(tensor) + ", the parameter " + compat::shape_text(*like));
+      misfit(path(name) + " is " + compat::shape_text(tensor) + ", the parameter " +
+             compat::shape_text(*like));
     }
     value = torch::empty_like(tensor, tensor.options().device(like->device())).copy_(tensor);
     *any = true;

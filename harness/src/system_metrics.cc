@@ -58,7 +58,8 @@ void Nvml::find_devices(const char* visible) {
   for (unsigned i = 0; i < count; ++i) {
     void* device = nullptr;
     char uuid[96] = {};
-    const bool answers = functions_->by_index(i, &device) == 0 && functions_->uuid(device, uuid, sizeof uuid - 1) == 0;
+    const bool answers =
+        functions_->by_index(i, &device) == 0 && functions_->uuid(device, uuid, sizeof uuid - 1) == 0;
     all.emplace_back(uuid, answers ? device : nullptr);
     if (visible == nullptr) devices_.push_back(all.back().second);
   }
@@ -170,7 +171,8 @@ void SystemReader::read_cpu(SystemSample& out) {
 void SystemReader::read_memory(SystemSample& out) const {
   for (const std::string& line : lines_of(files_.proc + "/meminfo")) {
     const auto parts = words(line);
-    if (parts.size() >= 2 && parts[0] == "MemAvailable:") out["memory"]["memory_free"] = number(parts[1]) * 1024;
+    if (parts.size() >= 2 && parts[0] == "MemAvailable:")
+      out["memory"]["memory_free"] = number(parts[1]) * 1024;
   }
 }
 
@@ -206,7 +208,8 @@ void SystemReader::read_network(SystemSample& out, double seconds) {
   for (const std::string& line : lines_of(files_.proc + "/net/dev")) {
     const std::size_t colon = line.find(':');
     if (colon == line.npos || trim(std::string_view(line).substr(0, colon)) == "lo") continue;
-    const auto parts = words(std::string_view(line).substr(colon + 1));  // bytes and seven more received, then sent
+    const auto parts =
+        words(std::string_view(line).substr(colon + 1));  // bytes and seven more received, then sent
     if (parts.size() < 16) continue;
     found = true;
     now["received"] += number(parts[0]);

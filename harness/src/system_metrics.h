@@ -1,4 +1,5 @@
-// Owns what the machine does while it trains: reading /proc and NVML, and the thread that samples and reports.
+// Owns what the machine does while it trains: reading /proc and NVML, and the thread that samples and
+// reports.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct GpuReading {
 /// NVIDIA's management library, loaded at run time.
 class Nvml {
  public:
-  /// Null without library or driver. Devices are those of `visible` (CUDA_VISIBLE_DEVICES: numbers or UUIDs), in its
-  /// order; all when it is null.
+  /// Null without library or driver. Devices are those of `visible` (CUDA_VISIBLE_DEVICES: numbers or UUIDs),
+  /// in its order; all when it is null.
   static std::unique_ptr<Nvml> load(const char* visible, const char* library = "libnvidia-ml.so.1");
   ~Nvml();
   /// Of each device, in order; nothing for one that does not answer.
@@ -49,7 +50,8 @@ struct SystemFiles {
   std::string disk = "/";  ///< whose file system disk_util is of
 };
 
-/// Reads the machine. Rates are since the call before, so the first call has none; what cannot be read is left out.
+/// Reads the machine. Rates are since the call before, so the first call has none; what cannot be read is
+/// left out.
 class SystemReader {
  public:
   explicit SystemReader(SystemFiles files = {}, std::unique_ptr<Nvml> nvml = nullptr)
@@ -73,8 +75,8 @@ class SystemReader {
   std::map<std::string, Counters> last_;
 };
 
-/// While it lives, samples and reports. Reports are means of the samples, keyed by the second they are made in; none is
-/// made while much waits to be sent.
+/// While it lives, samples and reports. Reports are means of the samples, keyed by the second they are made
+/// in; none is made while much waits to be sent.
 class SystemMetrics {
  public:
   struct Options {

@@ -33,7 +33,8 @@ void put_little_endian(std::string& out, Unsigned value) {
   for (std::size_t i = 0; i < sizeof value; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
-// Protobuf's wire format: a key is field number * 8 + kind (0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes).
+// Protobuf's wire format: a key is field number * 8 + kind (0 varint, 1 eight bytes, 2 length and bytes, 5
+// four bytes).
 void put_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
   out.push_back(static_cast<char>(value));

@@ -1,7 +1,8 @@
 // Owns TensorBoard's event files: scalars, in the format TensorBoard reads. No TensorFlow, no protobuf.
 //
-// A file is records (TFRecord): length (uint64, little-endian), masked CRC-32C of these eight bytes, content, masked
-// CRC-32C of the content. The content is an Event of TensorFlow's event.proto; the first one says "brain.Event:2".
+// A file is records (TFRecord): length (uint64, little-endian), masked CRC-32C of these eight bytes, content,
+// masked CRC-32C of the content. The content is an Event of TensorFlow's event.proto; the first one says
+// "brain.Event:2".
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ std::uint32_t masked_crc32c(std::string_view bytes);
 /// Writes one event file. Used by one thread.
 class TensorBoardWriter {
  public:
-  /// A new file in `directory`, which is made; its name has time, host, process and a number, so no other has it.
+  /// A new file in `directory`, which is made; its name has time, host, process and a number, so no other has
+  /// it.
   static Result<TensorBoardWriter> create(const std::string& directory);
   TensorBoardWriter(TensorBoardWriter&&) = default;
   /// Flushes; what that cannot write is lost.

@@ -11,7 +11,8 @@
 
 namespace det::compat {
 
-/// The key under which an optimizer keeps a parameter's state: the address as text in 1.13, as a pointer in 2.x.
+/// The key under which an optimizer keeps a parameter's state: the address as text in 1.13, as a pointer
+/// in 2.x.
 template <typename Optimizer>
 auto state_key(Optimizer& optimizer, const torch::Tensor& parameter) {
   using Key = typename std::decay_t<decltype(optimizer.state())>::key_type;

@@ -19,8 +19,8 @@ namespace {
 /// 4 Mi events are some 500 MB; what comes after them is counted only.
 constexpr std::size_t kMostEvents = 4 << 20;
 
-/// The observers are plain functions, so what they write to is one a process. Made once, never destroyed: an operator
-/// that was running when its step ended still ends here.
+/// The observers are plain functions, so what they write to is one a process. Made once, never destroyed: an
+/// operator that was running when its step ended still ends here.
 struct Recorder {
   Queue<TraceEvent> events{kMostEvents};
   std::atomic<std::int64_t> dropped{0};
@@ -104,15 +104,16 @@ struct TraceProfiler::Impl {
 
   void start() {
     Recorder& to = recorder();
-    if (to.taken.exchange(true)) throw std::logic_error("TraceProfiler: another one is recording in this process");
+    if (to.taken.exchange(true))
+      throw std::logic_error("TraceProfiler: another one is recording in this process");
     (void)take_events();
     to.dropped = 0;
     to.shapes = options.record_shapes;
     to.on = true;
-    handle = at::addGlobalCallback(
-        at::RecordFunctionCallback(on_begin, on_end)
-            .needsInputs(options.record_shapes)
-            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+    handle = at::addGlobalCallback(at::RecordFunctionCallback(on_begin, on_end)
+                                       .needsInputs(options.record_shapes)
+                                       .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+                                                at::RecordScope::USER_SCOPE}));
   }
   void stop() {
     at::removeCallback(std::exchange(handle, at::INVALID_CALLBACK_HANDLE));
@@ -138,16 +139,20 @@ struct TraceProfiler::Impl {
     std::vector<TraceEvent> events = take_events();
     for (TraceEvent& event : std::exchange(steps, {})) events.push_back(std::move(event));
     TRY(make_directories(directory));
-    const std::string path = directory + "/" + (options.output.empty() ? worker_name() : options.output) + "." +
-                             std::to_string(wall_now().micros / 1000) + "." + std::to_string(now.cycle) +
-                             ".pt.trace.json";
-    return write_file_atomic(path, chrome_trace(std::move(events), wall_offset, recorder().dropped.exchange(0)));
+    const std::string path = directory + "/" + (options.output.empty() ? worker_name() : options.output) +
+                             "." + std::to_string(wall_now().micros / 1000) + "." +
+                             std::to_string(now.cycle) + ".pt.trace.json";
+    return write_file_atomic(path,
+                             chrome_trace(std::move(events), wall_offset, recorder().dropped.exchange(0)));
   }
 };
 
-TraceProfiler::TraceProfiler(ProfilerOptions options, std::string directory) : impl_(std::make_unique<Impl>()) {
-  if (options.skip_first < 0 || options.wait < 0 || options.warmup < 0 || options.active < 1 || options.repeat < 0) {
-    throw std::invalid_argument("ProfilerOptions: skip_first, wait, warmup and repeat must be >= 0, active >= 1");
+TraceProfiler::TraceProfiler(ProfilerOptions options, std::string directory)
+    : impl_(std::make_unique<Impl>()) {
+  if (options.skip_first < 0 || options.wait < 0 || options.warmup < 0 || options.active < 1 ||
+      options.repeat < 0) {
+    throw std::invalid_argument(
+        "ProfilerOptions: skip_first, wait, warmup and repeat must be >= 0, active >= 1");
   }
   impl_->options = std::move(options);
   impl_->directory = std::move(directory);

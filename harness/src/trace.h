@@ -1,5 +1,5 @@
-// Owns what the trace profiler is made of: the schedule of its steps, and the writing of Chrome's trace format. No
-// LibTorch.
+// Owns what the trace profiler is made of: the schedule of its steps, and the writing of Chrome's trace
+// format. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct TraceEvent {
   std::string shapes;          ///< JSON list; "" when not recorded
 };
 
-/// The trace as JSON: `traceEvents` of phase X in order of their begin, times in microseconds. `wall_offset` is added
-/// to every time.
+/// The trace as JSON: `traceEvents` of phase X in order of their begin, times in microseconds. `wall_offset`
+/// is added to every time.
 std::string chrome_trace(std::vector<TraceEvent> events, std::int64_t wall_offset, std::int64_t dropped);
 
 }  // namespace det

@@ -16,9 +16,11 @@ namespace {
 const char* category(TraceEvent::Kind kind) {
   switch (kind) {
     case TraceEvent::Kind::kOperator:
-    case TraceEvent::Kind::kBackward: return "cpu_op";
+    case TraceEvent::Kind::kBackward:
+      return "cpu_op";
     case TraceEvent::Kind::kUser:
-    case TraceEvent::Kind::kStep: return "user_annotation";
+    case TraceEvent::Kind::kStep:
+      return "user_annotation";
   }
   return "";
 }
@@ -52,14 +54,16 @@ std::string chrome_trace(std::vector<TraceEvent> events, std::int64_t wall_offse
   const std::string pid = std::to_string(::getpid());
   std::string out = "{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"deviceProperties\": [], ";
   out += "\"droppedEvents\": " + std::to_string(dropped) + ", \"traceEvents\": [\n";
-  out += "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": " + pid + ", \"tid\": 0, \"args\": {\"name\": \"det\"}}";
+  out += "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": " + pid +
+         ", \"tid\": 0, \"args\": {\"name\": \"det\"}}";
   std::set<std::uint64_t> threads;
   std::int64_t id = 0;
   for (const TraceEvent& event : events) {
     threads.insert(event.thread);
     out += ",\n{\"ph\": \"X\", \"cat\": \"" + std::string(category(event.kind)) +
            "\", \"name\": " + dump_json(Json(event.name)) + ", \"pid\": " + pid +
-           ", \"tid\": " + std::to_string(event.thread) + ", \"ts\": " + microseconds(event.begin + wall_offset) +
+           ", \"tid\": " + std::to_string(event.thread) +
+           ", \"ts\": " + microseconds(event.begin + wall_offset) +
            ", \"dur\": " + microseconds(event.end - event.begin) +
            ", \"args\": {\"External id\": " + std::to_string(++id);
     if (event.sequence >= 0) out += ", \"Sequence number\": " + std::to_string(event.sequence);
@@ -68,8 +72,9 @@ std::string chrome_trace(std::vector<TraceEvent> events, std::int64_t wall_offse
     out += "}}";
   }
   for (const std::uint64_t thread : threads) {
-    out += ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": " + pid + ", \"tid\": " + std::to_string(thread) +
-           ", \"args\": {\"name\": \"thread " + std::to_string(thread) + "\"}}";
+    out += ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": " + pid +
+           ", \"tid\": " + std::to_string(thread) + ", \"args\": {\"name\": \"thread " +
+           std::to_string(thread) + "\"}}";
   }
   return out + "\n]}\n";
 }

@@ -31,18 +31,23 @@ void check_loss(const Metrics& metrics) {
   for (const auto& [name, value] : metrics.entries()) {
     if (name != "loss") continue;
     const torch::Tensor* tensor = value.tensor();
-    if (tensor != nullptr && (!tensor->defined() || tensor->numel() != 1 || !tensor->device().is_cpu())) return;
+    if (tensor != nullptr && (!tensor->defined() || tensor->numel() != 1 || !tensor->device().is_cpu()))
+      return;
     const double loss = tensor != nullptr ? read_number(*tensor) : value.number();
     if (std::isfinite(loss)) return;
-    throw std::runtime_error("the loss is " + std::to_string(loss) +
-                             "; lower the learning rate or clip gradients (FitOptions::stop_on_bad_loss = false trains on)");
+    throw std::runtime_error(
+        "the loss is " + std::to_string(loss) +
+        "; lower the learning rate or clip gradients (FitOptions::stop_on_bad_loss = false trains on)");
   }
 }
 
 }  // namespace
 
 TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, bool stop_on_bad_loss)
-    : trial_(trial), context_(context), state_(context.state()), loader_(std::move(loader)),
+    : trial_(trial),
+      context_(context),
+      state_(context.state()),
+      loader_(std::move(loader)),
       stop_on_bad_loss_(stop_on_bad_loss) {
   if (!loader_.is_reproducible() && state_.reproducible_data) {
     throw std::invalid_argument(
@@ -50,7 +55,8 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
         "context.disable_dataset_reproducibility_checks() to train on it");
   }
   if (state_.exact) {
-    if (!loader_.is_reproducible()) throw std::invalid_argument("reproducibility: exact needs a dataset with numbered records");
+    if (!loader_.is_reproducible())
+      throw std::invalid_argument("reproducibility: exact needs a dataset with numbered records");
     sharded_buffers_.emplace(state_.models);
     std::vector<LRScheduler*> by_hand;
     for (const WrappedScheduler& wrapped : state_.lr_schedulers) {
@@ -62,8 +68,9 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
   batches_per_epoch_ = stream_->steps_per_epoch();
   for (const Json& other : state_.distributed->allgather(batches_per_epoch_)) {
     if (other.get<std::int64_t>() == batches_per_epoch_) continue;
-    throw std::invalid_argument("build_training_data_loader: an epoch has " + std::to_string(batches_per_epoch_) +
-                                " batches on this process and " + other.dump() + " on another; they must be equal");
+    throw std::invalid_argument("build_training_data_loader: an epoch has " +
+                                std::to_string(batches_per_epoch_) + " batches on this process and " +
+                                other.dump() + " on another; they must be equal");
   }
 }
 
@@ -92,9 +99,11 @@ void TrainStep::start(std::int64_t batch) {
     }
   }
   if (state_.exact || batch != 0) return;
-  // Equal up to here, so that all built the same model; from here each rank draws its own masks and augmentations.
+  // Equal up to here, so that all built the same model; from here each rank draws its own masks and
+  // augmentations.
   if (const int rank = state_.distributed->rank(); rank > 0) {
-    torch::manual_seed(Random{static_cast<std::uint64_t>(state_.info.seed), static_cast<std::uint64_t>(rank)}.next());
+    torch::manual_seed(
+        Random{static_cast<std::uint64_t>(state_.info.seed), static_cast<std::uint64_t>(rank)}.next());
   }
 }
 
@@ -113,7 +122,8 @@ Metrics TrainStep::train(Batch& batch, std::int64_t number) {
   std::optional<Autocast> autocast;
   if (state_.amp) {
     autocast.emplace(state_.device, state_.amp->dtype);
-    if (state_.amp->channels_last) batch = batch.map([](const torch::Tensor& tensor) { return channels_last(tensor); });
+    if (state_.amp->channels_last)
+      batch = batch.map([](const torch::Tensor& tensor) { return channels_last(tensor); });
   }
   Metrics metrics = trial_.train_batch(batch, state_.at.epoch, number);
   if (stop_on_bad_loss_) check_loss(metrics);
@@ -168,14 +178,15 @@ void TrainStep::train_shards(std::int64_t number) {
 
 void TrainStep::step_schedules(std::int64_t batch) {
   for (WrappedScheduler& wrapped : state_.lr_schedulers) {
-    const std::int64_t steps =
-        lr_steps_after(wrapped.mode, wrapped.frequency, batch, state_.aggregation.frequency, batches_per_epoch_);
+    const std::int64_t steps = lr_steps_after(wrapped.mode, wrapped.frequency, batch,
+                                              state_.aggregation.frequency, batches_per_epoch_);
     for (std::int64_t i = 0; i < steps; ++i) wrapped.scheduler->step();
   }
 }
 
 Json TrainStep::take_metrics() {
-  Json metrics = state_.exact ? shards_.reduce(*state_.distributed, {}) : window_.averages(*state_.distributed);
+  Json metrics =
+      state_.exact ? shards_.reduce(*state_.distributed, {}) : window_.averages(*state_.distributed);
   window_.clear();
   shards_.clear();
   MetricReducers reducers(state_, true);

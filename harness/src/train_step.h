@@ -1,5 +1,5 @@
-// Owns one batch of training: its data, the trial's step on it (or its virtual shards'), schedules, and the metrics since
-// the last report.
+// Owns one batch of training: its data, the trial's step on it (or its virtual shards'), schedules, and the
+// metrics since the last report.
 #pragma once
 
 #include <optional>

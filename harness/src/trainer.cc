@@ -43,21 +43,28 @@ struct SearcherMetric {
 class Fit {
  public:
   Fit(Trial& trial, TrialContext& context, const FitOptions& options)
-      : trial_(trial), context_(context), state_(context.state()), options_(options),
-        metric_(context.get_experiment_config()), votes_(state_), saver_(state_) {
+      : trial_(trial),
+        context_(context),
+        state_(context.state()),
+        options_(options),
+        metric_(context.get_experiment_config()),
+        votes_(state_),
+        saver_(state_) {
     if (options.test_mode && state_.info.on_cluster) {
       throw std::invalid_argument("fit: test_mode is for training without a cluster");
     }
     asking_for("the trial's model and optimizer");
     trial.build();
-    if (state_.models.empty()) throw std::invalid_argument("the trial wraps no model; call context.wrap_model");
+    if (state_.models.empty())
+      throw std::invalid_argument("the trial wraps no model; call context.wrap_model");
     if (state_.optimizers.empty()) {
       throw std::invalid_argument("the trial wraps no optimizer; call context.wrap_optimizer");
     }
     asking_for("build_callbacks");
     state_.callbacks = trial.build_callbacks();
     const std::string checkpoint = starting_point();
-    for_callbacks("on_trial_startup", [&](Callback& c) { c.on_trial_startup(checkpoint_steps(state_, checkpoint), checkpoint); });
+    for_callbacks("on_trial_startup",
+                  [&](Callback& c) { c.on_trial_startup(checkpoint_steps(state_, checkpoint), checkpoint); });
     state_.initial_batch = checkpoint_steps(state_, checkpoint);
     asking_for("build_training_data_loader");
     train_.emplace(trial, context, trial.build_training_data_loader(), options.stop_on_bad_loss);
@@ -145,7 +152,8 @@ class Fit {
 
   FitResult finish() {
     if (!is_done() && !state_.stop_requested) {
-      // The metrics since the last report go into the checkpoint: their report is made by the run that completes it.
+      // The metrics since the last report go into the checkpoint: their report is made by the run that
+      // completes it.
       want_checkpoint();
       save_if_due();
       await_checkpoints();
@@ -157,7 +165,8 @@ class Fit {
       if (progress_.last_checkpoint != step()) save();
       report_progress();
       await_checkpoints();
-      result_.reason = state_.stop_requested ? FitResult::Reason::kStopRequested : FitResult::Reason::kCompleted;
+      result_.reason =
+          state_.stop_requested ? FitResult::Reason::kStopRequested : FitResult::Reason::kCompleted;
     }
     for_callbacks("on_trial_shutdown", [](Callback& c) { c.on_trial_shutdown(); });
     asking_for("the end of training");
@@ -208,8 +217,9 @@ class Fit {
     if (!number) {
       std::vector<std::string> names;
       for (const auto& [name, other] : metrics.items()) names.push_back(name);
-      throw std::invalid_argument("searcher.metric is \"" + metric_.name + "\", but the numbers of validation are: " +
-                                  join(names, ", ") + did_you_mean(metric_.name, names));
+      throw std::invalid_argument("searcher.metric is \"" + metric_.name +
+                                  "\", but the numbers of validation are: " + join(names, ", ") +
+                                  did_you_mean(metric_.name, names));
     }
     const bool best = metric_.better(*number, progress_.best_validation);
     if (best) progress_.best_validation = number;

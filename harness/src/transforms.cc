@@ -27,9 +27,10 @@ void require_image(const torch::Tensor& image, const char* transform) {
   const bool fits = image.defined() && image.dim() == 3 && image.numel() > 0 &&
                     (image.scalar_type() == torch::kByte || image.scalar_type() == torch::kFloat);
   if (fits) return;
-  require(false, std::string(transform) + ": an image is [C, H, W] of bytes or floats, not " +
-                     (image.defined() ? compat::shape_text(image) + " of " + c10::toString(image.scalar_type())
-                                      : std::string("an undefined tensor")));
+  require(false,
+          std::string(transform) + ": an image is [C, H, W] of bytes or floats, not " +
+              (image.defined() ? compat::shape_text(image) + " of " + c10::toString(image.scalar_type())
+                               : std::string("an undefined tensor")));
 }
 
 /// A rectangle of an image.
@@ -37,12 +38,14 @@ struct Box {
   std::int64_t top, left, height, width;
 };
 
-/// The part of the image in the box, which may reach beyond it: there it is zero. A view where that is enough.
+/// The part of the image in the box, which may reach beyond it: there it is zero. A view where that is
+/// enough.
 torch::Tensor crop(const torch::Tensor& image, const Box& box) {
   const std::int64_t top = std::max<std::int64_t>(0, box.top), left = std::max<std::int64_t>(0, box.left);
   const std::int64_t bottom = std::min(image.size(1), box.top + box.height);
   const std::int64_t right = std::min(image.size(2), box.left + box.width);
-  const bool inside = top == box.top && left == box.left && bottom - top == box.height && right - left == box.width;
+  const bool inside =
+      top == box.top && left == box.left && bottom - top == box.height && right - left == box.width;
   if (inside) return image.narrow(1, top, box.height).narrow(2, left, box.width);
   torch::Tensor result = at::zeros({image.size(0), box.height, box.width}, image.options());
   if (bottom > top && right > left) {
@@ -109,14 +112,16 @@ Transform to_tensor() {
 }
 
 Transform normalize(std::vector<double> mean, std::vector<double> stddev) {
-  require(!mean.empty() && mean.size() == stddev.size(), "normalize: needs as many means as standard deviations");
+  require(!mean.empty() && mean.size() == stddev.size(),
+          "normalize: needs as many means as standard deviations");
   require(std::none_of(stddev.begin(), stddev.end(), [](double value) { return !(value > 0); }),
           "normalize: a standard deviation must be greater than 0");
   return [mean, stddev](const torch::Tensor& image) {
     require_image(image, "normalize");
     require(image.scalar_type() == torch::kFloat, "normalize: takes floats: put to_tensor() before it");
-    require(image.size(0) == static_cast<std::int64_t>(mean.size()),
-            "normalize: " + std::to_string(mean.size()) + " figures for an image " + compat::shape_text(image));
+    require(
+        image.size(0) == static_cast<std::int64_t>(mean.size()),
+        "normalize: " + std::to_string(mean.size()) + " figures for an image " + compat::shape_text(image));
     const torch::Tensor planes = image.contiguous();
     torch::Tensor result = at::empty(planes.sizes(), planes.options());
     const std::int64_t pixels = planes.size(1) * planes.size(2);
@@ -146,7 +151,8 @@ Transform resize(std::int64_t size) {
 }
 
 Transform resize(std::int64_t height, std::int64_t width) {
-  require(height >= 1 && width >= 1, "resize: size is " + std::to_string(height) + " × " + std::to_string(width));
+  require(height >= 1 && width >= 1,
+          "resize: size is " + std::to_string(height) + " × " + std::to_string(width));
   return Transform(
       [=](const torch::Tensor& image, RecordRandom&) {
         require_image(image, "resize");
@@ -161,7 +167,8 @@ Transform resize(std::int64_t height, std::int64_t width) {
 Transform center_crop(std::int64_t size) { return center_crop(size, size); }
 
 Transform center_crop(std::int64_t height, std::int64_t width) {
-  require(height >= 1 && width >= 1, "center_crop: size is " + std::to_string(height) + " × " + std::to_string(width));
+  require(height >= 1 && width >= 1,
+          "center_crop: size is " + std::to_string(height) + " × " + std::to_string(width));
   return [=](const torch::Tensor& image) {
     require_image(image, "center_crop");
     // Where a pixel is left over it goes where torchvision puts it.
@@ -176,14 +183,16 @@ Transform center_crop(std::int64_t height, std::int64_t width) {
 Transform random_crop(std::int64_t size, std::int64_t padding) { return random_crop(size, size, padding); }
 
 Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padding) {
-  require(height >= 1 && width >= 1, "random_crop: size is " + std::to_string(height) + " × " + std::to_string(width));
+  require(height >= 1 && width >= 1,
+          "random_crop: size is " + std::to_string(height) + " × " + std::to_string(width));
   require(padding >= 0, "random_crop: padding is " + std::to_string(padding));
   return [=](const torch::Tensor& image, RecordRandom& random) {
     require_image(image, "random_crop");
-    const std::int64_t rows = image.size(1) + 2 * padding - height, columns = image.size(2) + 2 * padding - width;
-    require(rows >= 0 && columns >= 0, "random_crop: " + std::to_string(height) + " × " + std::to_string(width) +
-                                           " with padding " + std::to_string(padding) + " is more than an image " +
-                                           compat::shape_text(image));
+    const std::int64_t rows = image.size(1) + 2 * padding - height,
+                       columns = image.size(2) + 2 * padding - width;
+    require(rows >= 0 && columns >= 0,
+            "random_crop: " + std::to_string(height) + " × " + std::to_string(width) + " with padding " +
+                std::to_string(padding) + " is more than an image " + compat::shape_text(image));
     const std::int64_t top = random.below(rows + 1) - padding;
     return crop(image, {top, random.below(columns + 1) - padding, height, width});
   };
@@ -191,12 +200,15 @@ Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padd
 
 Transform random_resized_crop(std::int64_t size, std::array<double, 2> scale, std::array<double, 2> ratio) {
   require(size >= 1, "random_resized_crop: size is " + std::to_string(size));
-  require(scale[0] > 0 && scale[0] <= scale[1], "random_resized_crop: scale must be two rising figures above 0");
-  require(ratio[0] > 0 && ratio[0] <= ratio[1], "random_resized_crop: ratio must be two rising figures above 0");
+  require(scale[0] > 0 && scale[0] <= scale[1],
+          "random_resized_crop: scale must be two rising figures above 0");
+  require(ratio[0] > 0 && ratio[0] <= ratio[1],
+          "random_resized_crop: ratio must be two rising figures above 0");
   return Transform(
       [=](const torch::Tensor& image, RecordRandom& random) {
         require_image(image, "random_resized_crop");
-        return resample(crop(image, draw_resized_crop(image.size(1), image.size(2), scale, ratio, random)), size, size);
+        return resample(crop(image, draw_resized_crop(image.size(1), image.size(2), scale, ratio, random)),
+                        size, size);
       },
       [=](std::int64_t height, std::int64_t width, RecordRandom random) {
         const Box box = draw_resized_crop(height, width, scale, ratio, random);

@@ -1,5 +1,5 @@
-// Owns collectives over Gloo (TCP). Gloo is called by itself and not through LibTorch's binding of it: that has a thread of
-// its own beside ours, and its sums are built for any processor and add one number at a time.
+// Owns collectives over Gloo (TCP). Gloo is called by itself and not through LibTorch's binding of it: that
+// has a thread of its own beside ours, and its sums are built for any processor and add one number at a time.
 #include "transport.h"
 
 #ifdef DET_HAS_GLOO
@@ -22,7 +22,8 @@ namespace det {
 #ifdef DET_HAS_GLOO
 namespace {
 
-constexpr auto kTimeout = std::chrono::hours(24);  // slow ranks are no error; dead ones close their connections
+constexpr auto kTimeout =
+    std::chrono::hours(24);  // slow ranks are no error; dead ones close their connections
 constexpr double kNewsSeconds = 2;
 /// Summed while the next is under way, and still in the cache when it is.
 constexpr std::size_t kSegmentBytes = 256 << 10;
@@ -41,18 +42,19 @@ struct Block {
 
 /// A vector's elements in as many blocks as there are ranks, as equal as can be.
 Block block_of(std::size_t count, std::size_t element_bytes, int size, int index) {
-  const std::size_t parts = static_cast<std::size_t>(size), part = static_cast<std::size_t>((index % size + size) % size);
+  const std::size_t parts = static_cast<std::size_t>(size),
+                    part = static_cast<std::size_t>((index % size + size) % size);
   const std::size_t begin = count * part / parts, end = count * (part + 1) / parts;
   return {begin * element_bytes, (end - begin) * element_bytes};
 }
 
-/// The ranks in a ring: each sends to its right and takes from its left. What is taken is read by the caller's own thread. In
-/// Gloo's collectives a thread of the device reads and wakes the caller: where no core is idle every message then waits for
-/// two turns of the scheduler, which was most of an all-reduce.
+/// The ranks in a ring: each sends to its right and takes from its left. What is taken is read by the
+/// caller's own thread. In Gloo's collectives a thread of the device reads and wakes the caller: where no
+/// core is idle every message then waits for two turns of the scheduler, which was most of an all-reduce.
 class Ring {
  public:
-  /// Ranks of even number send in the first context, odd ones in the second: of two ranks, too, each direction has a
-  /// connection of its own, whose one end only sends and whose other end only reads.
+  /// Ranks of even number send in the first context, odd ones in the second: of two ranks, too, each
+  /// direction has a connection of its own, whose one end only sends and whose other end only reads.
   explicit Ring(std::array<std::shared_ptr<gloo::Context>, 2> contexts) : contexts_(std::move(contexts)) {
     from_left().setSync(true, false);
   }
@@ -60,13 +62,15 @@ class Ring {
   int rank() const { return contexts_[0]->rank; }
   int size() const { return contexts_[0]->size; }
 
-  /// One collective's memory: `data` lies alike on all ranks; `staging`, when given, is where segments are taken to.
+  /// One collective's memory: `data` lies alike on all ranks; `staging`, when given, is where segments are
+  /// taken to.
   class Lane {
    public:
     Lane(Ring& ring, void* data, std::size_t bytes, std::vector<char>* staging = nullptr)
         : staged_(staging != nullptr),
           out_(ring.to_right().createSendBuffer(0, data, bytes)),
-          in_(ring.from_left().createRecvBuffer(0, staged_ ? staging->data() : data, staged_ ? staging->size() : bytes)) {}
+          in_(ring.from_left().createRecvBuffer(0, staged_ ? staging->data() : data,
+                                                staged_ ? staging->size() : bytes)) {}
     ~Lane() {
       try {
         for (; sent_ > 0; --sent_) out_->waitSend();
@@ -117,7 +121,8 @@ class Ring {
 
 class GlooTransport final : public Transport {
  public:
-  GlooTransport(DistributedContext& distributed, Ring ring) : distributed_(distributed), ring_(std::move(ring)) {}
+  GlooTransport(DistributedContext& distributed, Ring ring)
+      : distributed_(distributed), ring_(std::move(ring)) {}
 
   const char* name() const override { return "gloo"; }
 
@@ -149,7 +154,8 @@ class GlooTransport final : public Transport {
         }
       }
       Ring::Lane lane(ring_, data, bytes);
-      for (int step = 0; step < size - 1; ++step) lane.shift(block(rank + 1 - step), block(rank - step), [](const Block&) {});
+      for (int step = 0; step < size - 1; ++step)
+        lane.shift(block(rank + 1 - step), block(rank - step), [](const Block&) {});
     });
   }
 
@@ -207,13 +213,14 @@ std::shared_ptr<gloo::transport::Device> device_for(const DistributedContext& di
   return gloo::transport::tcp::CreateDevice(attributes);
 }
 
-/// How the ranks tell each other where they listen. Every rank sets as many values as the others, in the same order: each
-/// time all tell what they have set.
+/// How the ranks tell each other where they listen. Every rank sets as many values as the others, in the same
+/// order: each time all tell what they have set.
 class Exchange final : public gloo::rendezvous::Store {
  public:
   explicit Exchange(DistributedContext& distributed) : distributed_(distributed) {}
   void set(const std::string& key, const std::vector<char>& data) override {
-    for (const std::string& told : distributed_.allgather_bytes(key + '\0' + std::string(data.begin(), data.end()))) {
+    for (const std::string& told :
+         distributed_.allgather_bytes(key + '\0' + std::string(data.begin(), data.end()))) {
       const std::size_t end = told.find('\0');
       values_[told.substr(0, end)].assign(told.begin() + static_cast<std::ptrdiff_t>(end) + 1, told.end());
     }
@@ -233,7 +240,8 @@ std::unique_ptr<Transport> make_gloo_transport(DistributedContext& distributed) 
     auto device = device_for(distributed);
     std::array<std::shared_ptr<gloo::Context>, 2> contexts;
     for (auto& connected : contexts) {
-      const auto context = std::make_shared<gloo::rendezvous::Context>(distributed.rank(), distributed.size());
+      const auto context =
+          std::make_shared<gloo::rendezvous::Context>(distributed.rank(), distributed.size());
       context->setTimeout(kTimeout);
       Exchange exchange(distributed);
       context->connectFullMesh(exchange, device);

@@ -1,8 +1,8 @@
-// Owns collectives over NCCL between CUDA devices: found at run time (libnccl.so.2), on a stream of its own, ordered
-// against the caller's stream by events. Built where LibTorch has CUDA.
-#include "transport.h"
-
+// Owns collectives over NCCL between CUDA devices: found at run time (libnccl.so.2), on a stream of its own,
+// ordered against the caller's stream by events. Built where LibTorch has CUDA.
 #include <stdexcept>
+
+#include "transport.h"
 
 // CPU packages carry the headers of CUDA classes too, but not the configuration that its build writes.
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>) && __has_include(<nccl.h>)
@@ -50,7 +50,8 @@ struct Nccl {
           .find(nccl.all_gather, "ncclAllGather")
           .find(nccl.broadcast, "ncclBroadcast")
           .find(nccl.error_string, "ncclGetErrorString");
-      if (auto complete = library->complete(); !complete) throw std::runtime_error("nccl: " + complete.error().message);
+      if (auto complete = library->complete(); !complete)
+        throw std::runtime_error("nccl: " + complete.error().message);
       return nccl;
     }();
     return functions;
@@ -58,24 +59,33 @@ struct Nccl {
 };
 
 void check(ncclResult_t result) {
-  if (result != ncclSuccess) throw std::runtime_error(std::string("nccl: ") + Nccl::get().error_string(result));
+  if (result != ncclSuccess)
+    throw std::runtime_error(std::string("nccl: ") + Nccl::get().error_string(result));
 }
 
 ncclDataType_t type_of(const torch::Tensor& tensor) {
   switch (tensor.scalar_type()) {
-    case torch::kFloat: return ncclFloat32;
-    case torch::kDouble: return ncclFloat64;
-    case torch::kBFloat16: return ncclBfloat16;
-    case torch::kHalf: return ncclFloat16;
-    case torch::kLong: return ncclInt64;
-    default: throw std::invalid_argument(std::string("nccl: no collectives of ") + c10::toString(tensor.scalar_type()));
+    case torch::kFloat:
+      return ncclFloat32;
+    case torch::kDouble:
+      return ncclFloat64;
+    case torch::kBFloat16:
+      return ncclBfloat16;
+    case torch::kHalf:
+      return ncclFloat16;
+    case torch::kLong:
+      return ncclInt64;
+    default:
+      throw std::invalid_argument(std::string("nccl: no collectives of ") +
+                                  c10::toString(tensor.scalar_type()));
   }
 }
 
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(DistributedContext& distributed, const torch::Device& device)
-      : distributed_(distributed), guard_device_(device),
+      : distributed_(distributed),
+        guard_device_(device),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {
     ncclUniqueId id{};
     if (distributed.is_chief()) check(Nccl::get().get_unique_id(&id));
@@ -85,7 +95,8 @@ class NcclCommunicator final : public Communicator {
     check(Nccl::get().init_rank(&comm_, distributed.size(), id, distributed.rank()));
     // A kernel that waits for a dead rank ends only when its communicator is aborted.
     watcher_ = std::thread([this] {
-      while (!wait_until([this] { return closing_ || !distributed_.first_gone().empty(); }, std::chrono::hours(24))) {
+      while (!wait_until([this] { return closing_ || !distributed_.first_gone().empty(); },
+                         std::chrono::hours(24))) {
       }
       if (!closing_ && !ended_.exchange(true)) Nccl::get().abort(comm_);
     });
@@ -101,18 +112,21 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return distributed_.size(); }
   std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how, Start) override {
     return enqueue({tensor}, [&](cudaStream_t stream) {
-      return Nccl::get().all_reduce(tensor.data_ptr(), tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
-                                    type_of(tensor), how == Reduction::kMean ? ncclAvg : ncclSum, comm_, stream);
+      return Nccl::get().all_reduce(tensor.data_ptr(), tensor.data_ptr(),
+                                    static_cast<std::size_t>(tensor.numel()), type_of(tensor),
+                                    how == Reduction::kMean ? ncclAvg : ncclSum, comm_, stream);
     });
   }
   std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
     return enqueue({output, input}, [&](cudaStream_t stream) {
-      return Nccl::get().all_gather(input.data_ptr(), output.data_ptr(), input.nbytes(), ncclUint8, comm_, stream);
+      return Nccl::get().all_gather(input.data_ptr(), output.data_ptr(), input.nbytes(), ncclUint8, comm_,
+                                    stream);
     });
   }
   std::unique_ptr<Work> broadcast(torch::Tensor tensor) override {
     return enqueue({tensor}, [&](cudaStream_t stream) {
-      return Nccl::get().broadcast(tensor.data_ptr(), tensor.data_ptr(), tensor.nbytes(), ncclUint8, 0, comm_, stream);
+      return Nccl::get().broadcast(tensor.data_ptr(), tensor.data_ptr(), tensor.nbytes(), ncclUint8, 0, comm_,
+                                   stream);
     });
   }
 
@@ -131,7 +145,8 @@ class NcclCommunicator final : public Communicator {
   };
 
   void throw_if_gone() const {
-    if (const std::string gone = distributed_.first_gone(); !gone.empty()) throw std::runtime_error("nccl: " + gone);
+    if (const std::string gone = distributed_.first_gone(); !gone.empty())
+      throw std::runtime_error("nccl: " + gone);
   }
 
   template <typename Call>
@@ -160,7 +175,8 @@ class NcclCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext& distributed, const torch::Device& device) {
+std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext& distributed,
+                                                     const torch::Device& device) {
   return std::make_unique<NcclCommunicator>(distributed, device);
 }
 
@@ -172,7 +188,8 @@ namespace det {
 
 std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext&, const torch::Device&) {
   throw std::runtime_error(
-      "this libdet was built with a LibTorch without CUDA, or without nccl.h: there is no nccl; build it with LibTorch's "
+      "this libdet was built with a LibTorch without CUDA, or without nccl.h: there is no nccl; build it "
+      "with LibTorch's "
       "CUDA package and the CUDA toolkit");
 }
 

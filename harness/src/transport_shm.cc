@@ -1,16 +1,17 @@
 // Owns collectives over memory that the ranks of one machine share.
 //
-// All-reduce is a reduce-scatter and an all-gather, chunk by chunk: every rank gives the parts of the chunk that others
-// sum, sums its own part over all ranks in their order, and takes the other parts. Three chunks are under way at a time.
-// What is small is given whole and summed by everyone, which needs one meeting instead of two.
+// All-reduce is a reduce-scatter and an all-gather, chunk by chunk: every rank gives the parts of the chunk
+// that others sum, sums its own part over all ranks in their order, and takes the other parts. Three chunks
+// are under way at a time. What is small is given whole and summed by everyone, which needs one meeting
+// instead of two.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
 
-#include "shm_ring.h"
 #include "rank_sum.h"
+#include "shm_ring.h"
 #include "transport.h"
 
 namespace det {
@@ -37,14 +38,18 @@ std::string describe(std::uint64_t tag) {
 class ShmTransport final : public Transport {
  public:
   ShmTransport(DistributedContext& distributed, ShmRing ring)
-      : distributed_(distributed), rank_(distributed.rank()), ranks_(distributed.size()), ring_(std::move(ring)) {}
+      : distributed_(distributed),
+        rank_(distributed.rank()),
+        ranks_(distributed.size()),
+        ring_(std::move(ring)) {}
 
   const char* name() const override { return "shm"; }
   void cancel() override { cancelled_ = true; }
 
   void all_reduce(torch::Tensor& tensor, Reduction how) override {
     const SumFunction sum = sum_of(tensor.scalar_type());
-    if (sum == nullptr) throw std::invalid_argument(std::string("shm: no sum of ") + c10::toString(tensor.scalar_type()));
+    if (sum == nullptr)
+      throw std::invalid_argument(std::string("shm: no sum of ") + c10::toString(tensor.scalar_type()));
     char* data = static_cast<char*>(tensor.data_ptr());
     const std::size_t bytes = tensor.nbytes();
     tag_ = tag_of(Kind::kAllReduce, tensor.scalar_type(), bytes);
@@ -90,7 +95,9 @@ class ShmTransport final : public Transport {
     std::size_t count, element;
     std::uint32_t chunk;
     int ranks;
-    std::size_t begin(int rank) const { return count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks) * element; }
+    std::size_t begin(int rank) const {
+      return count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks) * element;
+    }
   };
 
   Part part(char* data, std::size_t bytes, std::size_t element, std::uint32_t turn) const {
@@ -120,8 +127,8 @@ class ShmTransport final : public Transport {
   void await_given(int rank, std::uint32_t chunk) const {
     await(rank, Step::kGiven, chunk + 1);
     if (const std::uint64_t tag = ring_.tag(rank, chunk); tag != tag_) {
-      throw std::runtime_error("shm: rank " + std::to_string(rank) + " is in " + describe(tag) + " while rank " +
-                               std::to_string(rank_) + " is in " + describe(tag_) +
+      throw std::runtime_error("shm: rank " + std::to_string(rank) + " is in " + describe(tag) +
+                               " while rank " + std::to_string(rank_) + " is in " + describe(tag_) +
                                ": every rank must make the same collectives in the same order");
     }
   }
@@ -211,7 +218,8 @@ std::unique_ptr<Transport> make_shm_transport(DistributedContext& distributed) {
   auto ring = [&]() -> Result<ShmRing> {
     if (!distributed.is_chief()) {
       name = distributed.broadcast_bytes("");
-      return name.empty() ? fail(Code::kUnavailable, "rank 0 has none") : ShmRing::open(name, ranks, kChunkBytes);
+      return name.empty() ? fail(Code::kUnavailable, "rank 0 has none")
+                          : ShmRing::open(name, ranks, kChunkBytes);
     }
     auto made = ShmRing::create(ranks, kChunkBytes);
     (void)distributed.broadcast_bytes(made ? made->name() : "");

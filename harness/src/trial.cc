@@ -44,8 +44,8 @@ void reset_parameters(torch::nn::Module& model) {
     reset_layer<nn::LinearImpl, nn::Conv1dImpl, nn::Conv2dImpl, nn::Conv3dImpl, nn::ConvTranspose1dImpl,
                 nn::ConvTranspose2dImpl, nn::ConvTranspose3dImpl, nn::BatchNorm1dImpl, nn::BatchNorm2dImpl,
                 nn::BatchNorm3dImpl, nn::InstanceNorm1dImpl, nn::InstanceNorm2dImpl, nn::InstanceNorm3dImpl,
-                nn::LayerNormImpl, nn::GroupNormImpl, nn::EmbeddingImpl, nn::BilinearImpl, nn::LSTMImpl, nn::GRUImpl,
-                nn::RNNImpl>(module);
+                nn::LayerNormImpl, nn::GroupNormImpl, nn::EmbeddingImpl, nn::BilinearImpl, nn::LSTMImpl,
+                nn::GRUImpl, nn::RNNImpl>(module);
   });
 }
 

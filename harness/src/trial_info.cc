@@ -39,7 +39,8 @@ Result<std::int64_t> number(const char* name) {
 Result<Json> object(const char* name) {
   auto value = parse_json(variable(name));
   if (!value) return fail(Code::kInvalidArgument, std::string(name) + ": " + value.error().message);
-  if (!value->is_object()) return fail(Code::kInvalidArgument, std::string(name) + ": expected a JSON object");
+  if (!value->is_object())
+    return fail(Code::kInvalidArgument, std::string(name) + ": expected a JSON object");
   return value;
 }
 
@@ -53,7 +54,8 @@ Result<std::vector<int>> slot_ids() {
     good = (*list)[i].is_number_integer();
     if (good) slots.push_back((*list)[i].get<int>());
   }
-  if (!good) return fail(Code::kInvalidArgument, "DET_SLOT_IDS: expected a JSON list of numbers, got " + text);
+  if (!good)
+    return fail(Code::kInvalidArgument, "DET_SLOT_IDS: expected a JSON list of numbers, got " + text);
   return slots;
 }
 
@@ -62,13 +64,15 @@ std::string text_at(const Json& config, std::string_view path) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
 }
 
-/// Where the files of a bucket's checkpoints are on this machine: with the allocation's own, which go with it.
+/// Where the files of a bucket's checkpoints are on this machine: with the allocation's own, which go with
+/// it.
 std::string staging_directory(const storage::Location& location) {
   const std::string run = variable("DET_RUN_DIR"), home = variable("HOME");
   if (!run.empty()) return run + "/checkpoints";
   std::string cache = variable("XDG_CACHE_HOME");
   if (cache.empty()) cache = home.empty() ? "." : home + "/.cache";
-  return cache + "/determinant/checkpoints/" + sha256_hex(location.endpoint + " " + location.name()).substr(0, 16);
+  return cache + "/determinant/checkpoints/" +
+         sha256_hex(location.endpoint + " " + location.name()).substr(0, 16);
 }
 
 /// The directory behind `checkpoint_storage`; "" when the configuration has none.
@@ -82,8 +86,9 @@ Result<std::string> storage_directory(const Json& config) {
     const std::string below = text_at(config, "checkpoint_storage.storage_path");
     return below.empty() ? host.string() : (host / below).string();
   }
-  return fail(Code::kUnimplemented, "checkpoint_storage.type: \"" + type +
-                                        "\" cannot be written by this harness; use shared_fs, directory or s3");
+  return fail(Code::kUnimplemented,
+              "checkpoint_storage.type: \"" + type +
+                  "\" cannot be written by this harness; use shared_fs, directory or s3");
 }
 
 Status resolve_hparams(const Json& declared, const std::string& prefix, Json& out) {
@@ -159,7 +164,8 @@ Status open_storage(TrialInfo& info) {
   }
   TRY_ASSIGN(storage::Location location, storage::read_location(*storage));
   info.checkpoint_dir = staging_directory(location);
-  info.bucket = std::make_shared<const storage::Bucket>(std::move(location), storage::BucketOptions{.leaving_since = &leaving_since, .part_done = &beat});
+  info.bucket = std::make_shared<const storage::Bucket>(
+      std::move(location), storage::BucketOptions{.leaving_since = &leaving_since, .part_done = &beat});
   for (const char* key : {"access_key", "secret_key"}) {
     if (storage->contains(key)) (*storage)[key] = "****";
   }
@@ -173,14 +179,16 @@ Result<TrialInfo> local_trial_info(const std::string& config_file, const std::st
   return local_trial_info(to_json(tree), config_file + ": ", checkpoint_dir);
 }
 
-Result<TrialInfo> local_trial_info(Json config, const std::string& source, const std::string& checkpoint_dir) {
+Result<TrialInfo> local_trial_info(Json config, const std::string& source,
+                                   const std::string& checkpoint_dir) {
   TrialInfo info;
   info.experiment_config = std::move(config);
   if (!info.experiment_config.is_object()) {
     return fail(Code::kInvalidArgument, source + "expected a map of settings");
   }
   if (const Json* declared = find_path(info.experiment_config, "hyperparameters"); declared != nullptr) {
-    if (!declared->is_object()) return fail(Code::kInvalidArgument, source + "hyperparameters: expected a map");
+    if (!declared->is_object())
+      return fail(Code::kInvalidArgument, source + "hyperparameters: expected a map");
     TRY(resolve_hparams(*declared, "", info.hparams));
   }
   const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");
@@ -193,8 +201,8 @@ Result<TrialInfo> local_trial_info(Json config, const std::string& source, const
 
 namespace {
 
-/// A function of libdet_cluster.so, which is loaded apart from the training side: its gRPC and protobuf must not meet
-/// those inside some builds of LibTorch. It stays loaded.
+/// A function of libdet_cluster.so, which is loaded apart from the training side: its gRPC and protobuf must
+/// not meet those inside some builds of LibTorch. It stays loaded.
 template <typename Function>
 Result<Function> cluster_function(const char* name) {
   const std::string path = cluster_library();
@@ -202,7 +210,8 @@ Result<Function> cluster_function(const char* name) {
   if (!library) return fail(Code::kUnavailable, "cannot load the cluster client: " + library.error().message);
   Function function;
   library->find(function, name);
-  if (!library->complete()) return fail(Code::kUnavailable, path + " is not libdet_cluster.so of this release");
+  if (!library->complete())
+    return fail(Code::kUnavailable, path + " is not libdet_cluster.so of this release");
   return function;
 }
 
@@ -214,7 +223,8 @@ static ClusterAddress address_of(const TrialInfo& info) {
 }
 
 FallBack fall_back_at(const TrialInfo& info) {
-  return [address = address_of(info)](const std::string& uuid, const std::string& reason) -> Result<std::string> {
+  return [address = address_of(info)](const std::string& uuid,
+                                      const std::string& reason) -> Result<std::string> {
     TRY_ASSIGN(const auto ask, cluster_function<DetFallBack>("det_fall_back"));
     Result<std::string> instead;
     ask(&address, &uuid, &reason, &instead);

@@ -11,8 +11,8 @@ class Validation {
  public:
   Validation(Trial& trial, TrialContext& context, DataLoader loader);
 
-  /// Name → number, reduced over all ranks, the same on each; hooks are called. `first_batch_only` is for a test of the
-  /// code. Throws std::invalid_argument when the metrics of batches or ranks do not fit together.
+  /// Name → number, reduced over all ranks, the same on each; hooks are called. `first_batch_only` is for a
+  /// test of the code. Throws std::invalid_argument when the metrics of batches or ranks do not fit together.
   Json run(std::int64_t step, bool first_batch_only);
 
  private:

@@ -52,9 +52,10 @@ TreeSum::Tensors TreeSum::take() {
 
 ShardPlan ShardPlan::make(std::int64_t shards, std::int64_t rank, std::int64_t size) {
   if (!power_of_two(shards) || !power_of_two(size) || shards % size != 0) {
-    throw std::invalid_argument("reproducibility: exact cuts every batch into " + std::to_string(shards) +
-                                " virtual shards; the number of slots must be a power of two up to that, not " +
-                                std::to_string(size) + " (see reproducibility.virtual_shards)");
+    throw std::invalid_argument(
+        "reproducibility: exact cuts every batch into " + std::to_string(shards) +
+        " virtual shards; the number of slots must be a power of two up to that, not " +
+        std::to_string(size) + " (see reproducibility.virtual_shards)");
   }
   const std::int64_t count = shards / size;
   return {.shards = shards, .first = rank * count, .count = count};
@@ -75,8 +76,12 @@ TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::
   const auto options = torch::TensorOptions().dtype(torch::kInt64).device(like.at(0).device());
   torch::Tensor input = torch::zeros({bytes / 8}, options);
   const auto part = [&](const torch::Tensor& buffer, std::size_t i) {
-    const std::int64_t first = offsets[i] / 8, length = aligned(static_cast<std::int64_t>(like[i].nbytes())) / 8;
-    return buffer.narrow(0, first, length).view(like[i].scalar_type()).narrow(0, 0, like[i].numel()).view(like[i].sizes());
+    const std::int64_t first = offsets[i] / 8,
+                       length = aligned(static_cast<std::int64_t>(like[i].nbytes())) / 8;
+    return buffer.narrow(0, first, length)
+        .view(like[i].scalar_type())
+        .narrow(0, 0, like[i].numel())
+        .view(like[i].sizes());
   };
   torch::Tensor flags = torch::zeros({aligned(static_cast<std::int64_t>(like.size()))}, torch::kByte);
   for (std::size_t i = 0; i < like.size(); ++i) {
@@ -115,7 +120,8 @@ void seed_shard(const torch::Device&, std::int64_t trial_seed, std::int64_t batc
 
 void refuse_uneven_steps() {
   throw std::logic_error(
-      "step_optimizer: under reproducibility: exact train_batch is called for each virtual shard of a batch, and all of these "
+      "step_optimizer: under reproducibility: exact train_batch is called for each virtual shard of a batch, "
+      "and all of these "
       "calls step an optimizer once, or none does");
 }
 

@@ -1,10 +1,11 @@
 // Owns `reproducibility: exact`: gradients that are the same bits on any number of processes.
 //
-// Every global batch is cut into a fixed number of virtual shards, a power of two. A process takes its consecutive part
-// of them one after the other; each shard runs on its own (its random numbers seeded by trial seed, batch and shard) and
-// leaves gradients weighted by its records. They are added as a binary tree over all shards: the lower levels here, the
-// upper ones after an exchange, so the order of every addition is that of the tree, whoever does it. Floating point
-// addition does not associate; a fixed tree does not need it to.
+// Every global batch is cut into a fixed number of virtual shards, a power of two. A process takes its
+// consecutive part of them one after the other; each shard runs on its own (its random numbers seeded by
+// trial seed, batch and shard) and leaves gradients weighted by its records. They are added as a binary tree
+// over all shards: the lower levels here, the upper ones after an exchange, so the order of every addition is
+// that of the tree, whoever does it. Floating point addition does not associate; a fixed tree does not need
+// it to.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -21,8 +22,8 @@
 
 namespace det {
 
-/// Adds lists of tensors, given one after the other, as a perfect binary tree over them. Takes the tensors over and adds
-/// in place; an undefined tensor is a zero.
+/// Adds lists of tensors, given one after the other, as a perfect binary tree over them. Takes the tensors
+/// over and adds in place; an undefined tensor is a zero.
 class TreeSum {
  public:
   using Tensors = std::vector<torch::Tensor>;
@@ -43,8 +44,9 @@ struct ShardPlan {
   static ShardPlan make(std::int64_t shards, std::int64_t rank, std::int64_t size);
 };
 
-/// The upper levels of the tree: sums `mine` of all ranks (powers of two many) in the order of ranks, on every rank.
-/// Shapes and which tensors are defined may differ by rank only where no shard reached a parameter.
+/// The upper levels of the tree: sums `mine` of all ranks (powers of two many) in the order of ranks, on
+/// every rank. Shapes and which tensors are defined may differ by rank only where no shard reached a
+/// parameter.
 TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::Tensor>& like,
                                 Communicator* communicator, std::int64_t size);
 
@@ -57,12 +59,14 @@ void seed_shard(const torch::Device& device, std::int64_t trial_seed, std::int64
 /// Throws std::logic_error: not every shard of a batch stepped the same optimizers once.
 [[noreturn]] void refuse_uneven_steps();
 
-/// Learning-rate schedules that the trial steps by hand, in each shard: each starts from those of the step's start.
+/// Learning-rate schedules that the trial steps by hand, in each shard: each starts from those of the step's
+/// start.
 class ShardedSchedules {
  public:
   explicit ShardedSchedules(std::vector<LRScheduler*> schedules) : schedules_(std::move(schedules)) {}
   void start_step();
-  /// After a shard that is not this process's last: puts the schedules and learning rates of the step's start back.
+  /// After a shard that is not this process's last: puts the schedules and learning rates of the step's start
+  /// back.
   void rewind();
 
  private:
@@ -71,8 +75,9 @@ class ShardedSchedules {
   std::vector<std::vector<double>> rates_;
 };
 
-/// Floating-point buffers (running means) under virtual shards: each shard starts from those of the step's start, and
-/// their mean over shards, weighted by records, is what the step leaves. Other buffers are those of shard 0.
+/// Floating-point buffers (running means) under virtual shards: each shard starts from those of the step's
+/// start, and their mean over shards, weighted by records, is what the step leaves. Other buffers are those
+/// of shard 0.
 class ShardedBuffers {
  public:
   explicit ShardedBuffers(const std::vector<std::shared_ptr<torch::nn::Module>>& models);

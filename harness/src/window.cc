@@ -27,7 +27,8 @@ void MetricWindow::add(const Metrics& metrics, std::int64_t records) {
   std::size_t index = 0;
   for (const auto& [name, value] : metrics.entries()) {
     Sum& sum = sum_of(name, index++);
-    if (++sum.batches > batches_ + 1) throw std::invalid_argument(source_ + ": metric \"" + name + "\" is given twice");
+    if (++sum.batches > batches_ + 1)
+      throw std::invalid_argument(source_ + ": metric \"" + name + "\" is given twice");
     check_metric(source_, name, value);
     sum.weight += weight;
     const torch::Tensor* tensor = value.tensor();

@@ -11,18 +11,19 @@
 
 namespace det {
 
-/// Sums in double precision, in the order of batches. Values on a device are only remembered, and fetched together when
-/// the window is read.
+/// Sums in double precision, in the order of batches. Values on a device are only remembered, and fetched
+/// together when the window is read.
 class MetricWindow {
  public:
   /// `source` is for messages.
   explicit MetricWindow(std::string source) : source_(std::move(source)) {}
 
-  /// Names may differ from batch to batch. Throws std::invalid_argument for a tensor of more than one element or a name
-  /// twice.
+  /// Names may differ from batch to batch. Throws std::invalid_argument for a tensor of more than one element
+  /// or a name twice.
   void add(const Metrics& metrics, std::int64_t records);
   bool empty() const { return batches_ == 0; }
-  /// Averages over all ranks, in the order first seen; NaN where they are. Every rank calls it, and has the result.
+  /// Averages over all ranks, in the order first seen; NaN where they are. Every rank calls it, and has the
+  /// result.
   Json averages(DistributedContext& distributed);
   void clear();
 
@@ -34,7 +35,7 @@ class MetricWindow {
   struct Sum {
     std::string name;
     double sum = 0, weight = 0;
-    std::int64_t batches = 0;  // in which the name appeared
+    std::int64_t batches = 0;                               // in which the name appeared
     std::vector<std::pair<torch::Tensor, double>> pending;  // on a device, with their weights
   };
   Sum& sum_of(const std::string& name, std::size_t hint);

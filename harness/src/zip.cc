@@ -18,8 +18,8 @@
 namespace det {
 namespace {
 
-constexpr std::uint32_t kLocal = 0x04034b50, kDescriptor = 0x08074b50, kCentral = 0x02014b50, kEnd = 0x06054b50,
-                        kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
+constexpr std::uint32_t kLocal = 0x04034b50, kDescriptor = 0x08074b50, kCentral = 0x02014b50,
+                        kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr std::uint32_t kFull32 = 0xffffffff;
 constexpr std::uint16_t kFlags = 0x0808;  // a descriptor follows the content; names are UTF-8
 constexpr std::size_t kAlignment = 64, kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kLocatorSize = 20,
@@ -78,8 +78,10 @@ void ZipPlan::add(std::string name, std::uint64_t size) {
   std::string header;
   append(header, kLocal), append<std::uint16_t>(header, large ? 45 : 20), append(header, kFlags);
   header.append(6, '\0');  // stored, time and date
-  append(header, std::uint32_t{0}), append(header, large ? kFull32 : 0u), append(header, large ? kFull32 : 0u);
-  append(header, static_cast<std::uint16_t>(name.size())), append(header, static_cast<std::uint16_t>(extra.size()));
+  append(header, std::uint32_t{0}), append(header, large ? kFull32 : 0u),
+      append(header, large ? kFull32 : 0u);
+  append(header, static_cast<std::uint16_t>(name.size())),
+      append(header, static_cast<std::uint16_t>(extra.size()));
   header += name + extra;
 
   Entry entry{std::move(name), size, size_, size_ + header.size()};
@@ -101,7 +103,8 @@ std::string ZipPlan::directory() {
     if (entry.size >= kFull32) append(wide, entry.size), append(wide, entry.size);
     if (entry.header >= kFull32) append(wide, entry.header);
     std::string extra;
-    if (!wide.empty()) append<std::uint16_t>(extra, 1), append(extra, static_cast<std::uint16_t>(wide.size()));
+    if (!wide.empty())
+      append<std::uint16_t>(extra, 1), append(extra, static_cast<std::uint16_t>(wide.size()));
     extra += wide;
     append(out, kCentral);
     append<std::uint16_t>(out, 45), append<std::uint16_t>(out, wide.empty() ? 20 : 45), append(out, kFlags);
@@ -124,7 +127,8 @@ void ZipPlan::finish() {
     append(out, kEnd64), append<std::uint64_t>(out, kEnd64Size - 12);
     append<std::uint16_t>(out, 45), append<std::uint16_t>(out, 45), append<std::uint64_t>(out, 0);
     append(out, count), append(out, count), append(out, size), append(out, start);
-    append(out, kLocator64), append<std::uint32_t>(out, 0), append(out, start + size), append<std::uint32_t>(out, 1);
+    append(out, kLocator64), append<std::uint32_t>(out, 0), append(out, start + size),
+        append<std::uint32_t>(out, 1);
   }
   const auto few = static_cast<std::uint16_t>(count >= 0xffff ? 0xffff : count);
   append(out, kEnd), append<std::uint32_t>(out, 0), append(out, few), append(out, few);
@@ -173,7 +177,8 @@ void ZipWriter::finish() {
 ZipReader::ZipReader(const std::string& path) : path_(path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) throw std::runtime_error(path + ": " + std::strerror(errno));
+  if (!file || ::fstat(file.get(), &status) != 0)
+    throw std::runtime_error(path + ": " + std::strerror(errno));
   if (status.st_size < static_cast<off_t>(kEndSize)) throw std::runtime_error(path + ": not a PyTorch file");
   void* memory = ::mmap(nullptr, status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
   if (memory == MAP_FAILED) throw std::runtime_error(path + ": " + std::strerror(errno));
@@ -191,7 +196,8 @@ ZipReader::~ZipReader() { ::munmap(const_cast<char*>(bytes_.data()), bytes_.size
 void ZipReader::read_directory() {
   const Cursor in{bytes_, path_};
   const std::uint64_t end = bytes_.size() - kEndSize;
-  if (in.at<std::uint32_t>(end) != kEnd) throw std::runtime_error(path_ + ": not a PyTorch file, or cut short");
+  if (in.at<std::uint32_t>(end) != kEnd)
+    throw std::runtime_error(path_ + ": not a PyTorch file, or cut short");
   std::uint64_t count = in.at<std::uint16_t>(end + 10), at = in.at<std::uint32_t>(end + 16);
   if (end >= kLocatorSize && in.at<std::uint32_t>(end - kLocatorSize) == kLocator64) {
     const auto end64 = in.at<std::uint64_t>(end - kLocatorSize + 8);
@@ -222,10 +228,12 @@ std::uint64_t ZipReader::read_entry(std::uint64_t at) {
     throw std::runtime_error(path_ + ": " + name + " is compressed; PyTorch stores its files as they are");
   }
   if (in.at<std::uint32_t>(offset) != kLocal) throw std::runtime_error(path_ + ": " + name + " is damaged");
-  const std::uint64_t skip = kLocalSize + in.at<std::uint16_t>(offset + 26) + in.at<std::uint16_t>(offset + 28);
+  const std::uint64_t skip =
+      kLocalSize + in.at<std::uint16_t>(offset + 26) + in.at<std::uint16_t>(offset + 28);
   const std::string_view content = in.view(offset + skip, size);
   if (crc32_of(content) != crc) throw std::runtime_error(path_ + ": " + name + " is damaged (CRC)");
-  if (!entries_.emplace(name, content).second) throw std::runtime_error(path_ + ": " + name + " is there twice");
+  if (!entries_.emplace(name, content).second)
+    throw std::runtime_error(path_ + ": " + name + " is there twice");
   return kCentralSize + name_size + extra_size + comment_size;
 }
 

@@ -1,6 +1,6 @@
-// Owns the little of ZIP that PyTorch's files use: stored entries, 64-byte aligned, zip64 when large, checksums behind
-// the content (as PyTorch writes them), so that a file can go out front to back while they are still being computed.
-// Standard library only.
+// Owns the little of ZIP that PyTorch's files use: stored entries, 64-byte aligned, zip64 when large,
+// checksums behind the content (as PyTorch writes them), so that a file can go out front to back while they
+// are still being computed. Standard library only.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace det {
 
-/// Where everything of an archive lies, from the names and sizes of its entries alone. The file is then made in memory
-/// as one image: write_frame() puts in all that is no content, the owner puts the contents at offset(i), ZipSealer
-/// adds the checksums.
+/// Where everything of an archive lies, from the names and sizes of its entries alone. The file is then made
+/// in memory as one image: write_frame() puts in all that is no content, the owner puts the contents at
+/// offset(i), ZipSealer adds the checksums.
 class ZipPlan {
  public:
   /// Entries in the order of the file; names are unique.
@@ -54,7 +54,8 @@ class ZipSealer {
   std::uint32_t crc_ = 0;
 };
 
-/// Writes a small archive: entries one after the other, the file at finish(). Throws std::runtime_error naming it.
+/// Writes a small archive: entries one after the other, the file at finish(). Throws std::runtime_error
+/// naming it.
 class ZipWriter {
  public:
   explicit ZipWriter(std::string path) : path_(std::move(path)) {}
@@ -67,9 +68,9 @@ class ZipWriter {
   std::vector<std::string> contents_;
 };
 
-/// A file mapped into memory whose stored entries are views into it. Throws std::runtime_error naming the file when it
-/// is no such ZIP: cut, compressed entries, offsets out of the file, a wrong CRC. The mapping is private and may be
-/// written to; nothing of that reaches the file.
+/// A file mapped into memory whose stored entries are views into it. Throws std::runtime_error naming the
+/// file when it is no such ZIP: cut, compressed entries, offsets out of the file, a wrong CRC. The mapping is
+/// private and may be written to; nothing of that reaches the file.
 class ZipReader {
  public:
   explicit ZipReader(const std::string& path);

@@ -15,8 +15,8 @@
 #include "det/v1/cluster.pb.h"
 #include "det/v1/command.pb.h"
 #include "det/v1/context.pb.h"
-#include "det/v1/diagnosis.pb.h"
 #include "det/v1/detached.pb.h"
+#include "det/v1/diagnosis.pb.h"
 #include "det/v1/experiment.pb.h"
 #include "det/v1/explanation.pb.h"
 #include "det/v1/harness.pb.h"
@@ -168,8 +168,10 @@ constexpr Entry kTable[] = {
     {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
      user(A::kAdminister, T::kCluster, "workload_type")},
     {"/det.v1.ConfigPolicyService/GetWorkspaceConfigPolicies", user(A::kView, T::kWorkspace, "workspace_id")},
-    {"/det.v1.ConfigPolicyService/PutWorkspaceConfigPolicies", user(A::kManage, T::kWorkspace, "workspace_id")},
-    {"/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies", user(A::kManage, T::kWorkspace, "workspace_id")},
+    {"/det.v1.ConfigPolicyService/PutWorkspaceConfigPolicies",
+     user(A::kManage, T::kWorkspace, "workspace_id")},
+    {"/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
+     user(A::kManage, T::kWorkspace, "workspace_id")},
     {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
      user(A::kAdminister, T::kCluster, "workload_type")},
     {"/det.v1.ExperimentService/PatchExperiment", user(A::kEdit, T::kExperiment, "experiment.id")},
@@ -187,8 +189,10 @@ constexpr Entry kTable[] = {
     {"/det.v1.ExperimentService/ArchiveExperiments", user(A::kEdit, T::kInside)},
     {"/det.v1.ExperimentService/UnarchiveExperiments", user(A::kEdit, T::kInside)},
     {"/det.v1.ExperimentService/DeleteExperiments", user(A::kEdit, T::kInside)},
-    {"/det.v1.ExperimentService/GetExperimentValidationHistory", user(A::kView, T::kExperiment, "experiment_id")},
-    {"/det.v1.ExperimentService/GetBestSearcherValidationMetric", either(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetExperimentValidationHistory",
+     user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetBestSearcherValidationMetric",
+     either(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/GetModelDefTree", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/GetModelDefFile", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/PreviewHPSearch", user(A::kView, T::kNothing)},
@@ -228,7 +232,8 @@ constexpr Entry kTable[] = {
     {"/det.v1.TaskService/TrialLogsFields", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.DetachedService/PutExperiment", user(A::kEdit, T::kInside)},
     {"/det.v1.DetachedService/CreateTrial", user(A::kEdit, T::kExperiment, "experiment_id")},
-    {"/det.v1.DetachedService/PutTrial", user(A::kEdit, T::kExperiment, "create_trial_request.experiment_id")},
+    {"/det.v1.DetachedService/PutTrial",
+     user(A::kEdit, T::kExperiment, "create_trial_request.experiment_id")},
     {"/det.v1.DetachedService/StartTrial", user(A::kEdit, T::kTrial, "trial_id")},
     {"/det.v1.DetachedService/PatchTrial", user(A::kEdit, T::kTrial, "trial_id")},
     {"/det.v1.ModelService/GetModels", user(A::kView, T::kListed)},

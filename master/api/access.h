@@ -18,12 +18,12 @@ namespace det::api {
 
 /// Who gets through the door at all.
 enum class Requirement {
-  kNobody,      ///< anyone who can connect
-  kUser,        ///< a valid login or access token; the rules say the rest
+  kNobody,            ///< anyone who can connect
+  kUser,              ///< a valid login or access token; the rules say the rest
   kUserOrAllocation,  ///< a user by the rules, or else the token of an allocation, which the handler checks
-  kAllocation,  ///< the token of the allocation the call names, or of its trial's owner when that runs
-                ///< outside the cluster (both checked where the ids are known)
-  kAgent,  ///< an agent: of this machine, or with a certificate of ours (agent_auth.h)
+  kAllocation,        ///< the token of the allocation the call names, or of its trial's owner when that runs
+                      ///< outside the cluster (both checked where the ids are known)
+  kAgent,             ///< an agent: of this machine, or with a certificate of ours (agent_auth.h)
 };
 
 /// In the order of the roles that may: viewer, editor, workspace admin, cluster admin.

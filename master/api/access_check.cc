@@ -1,5 +1,5 @@
-// Owns the program that the build runs over the table of access: it fails, and the build with it, while a method is
-// without an entry.
+// Owns the program that the build runs over the table of access: it fails, and the build with it, while a
+// method is without an entry.
 #include <cstdio>
 
 #include "master/api/access.h"

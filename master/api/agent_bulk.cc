@@ -57,7 +57,8 @@ grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
 
 namespace {
 
-/// An agent of another machine speaks for its own processes alone. (One without a certificate is whoever it says.)
+/// An agent of another machine speaks for its own processes alone. (One without a certificate is whoever it
+/// says.)
 Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Pool& pool) {
   if (!caller.agent) return {};
   TRY_ASSIGN(const bool held, db::held_by(pool, allocation, *caller.agent));
@@ -72,39 +73,39 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
                                                  const v1::ShipLogsRequest* request,
                                                  v1::ShipLogsResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  post(
-      context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
-        const auto caller = authorize_agent(peer, context_.pool);
-        if (!caller) return reactor->Finish(to_grpc(caller.error()));
-        if (auto named = caller->check_name(request->agent_id()); !named)
-          return reactor->Finish(to_grpc(named.error()));
-        if (!is_agent_name(request->allocation_id(), 256) || request->first_line() < 1 ||
-            request->lines_size() > kMaxAgentLogLines) {
-          return reactor->Finish(to_grpc(Error{
-              Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
-        }
-        if (auto its = may_log(*caller, AllocationId(request->allocation_id()), context_.pool); !its)
-          return reactor->Finish(to_grpc(its.error()));
-        db::LogBatch batch{.allocation = AllocationId(request->allocation_id()),
-                           .agent = AgentId(make_utf8(request->agent_id())),
-                           .first_line = request->first_line()};
-        batch.task = task_of(batch.allocation);
-        for (const v1::LogLine& line : request->lines()) {
-          batch.lines.push_back(from_proto(line));
-          std::string& text = batch.lines.back().text;
-          if (text.size() > kMaxAgentLogLine) text = text.substr(0, kMaxAgentLogLine) + " [cut]";
-        }
-        batch.done = [this, reactor, response, task = batch.task, lines = batch.lines.size()](Result<std::int64_t> next) {
-          if (!next) return reactor->Finish(to_grpc(next.error()));
-          response->set_next_line(*next);
-          context_.calls->log_lines += lines;
-          context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
-          reactor->Finish(grpc::Status::OK);
-        };
-        if (!context_.bulk.push(std::move(batch))) {
-          reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
-        }
-      });
+  post(context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
+    const auto caller = authorize_agent(peer, context_.pool);
+    if (!caller) return reactor->Finish(to_grpc(caller.error()));
+    if (auto named = caller->check_name(request->agent_id()); !named)
+      return reactor->Finish(to_grpc(named.error()));
+    if (!is_agent_name(request->allocation_id(), 256) || request->first_line() < 1 ||
+        request->lines_size() > kMaxAgentLogLines) {
+      return reactor->Finish(to_grpc(Error{
+          Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
+    }
+    if (auto its = may_log(*caller, AllocationId(request->allocation_id()), context_.pool); !its)
+      return reactor->Finish(to_grpc(its.error()));
+    db::LogBatch batch{.allocation = AllocationId(request->allocation_id()),
+                       .agent = AgentId(make_utf8(request->agent_id())),
+                       .first_line = request->first_line()};
+    batch.task = task_of(batch.allocation);
+    for (const v1::LogLine& line : request->lines()) {
+      batch.lines.push_back(from_proto(line));
+      std::string& text = batch.lines.back().text;
+      if (text.size() > kMaxAgentLogLine) text = text.substr(0, kMaxAgentLogLine) + " [cut]";
+    }
+    batch.done = [this, reactor, response, task = batch.task,
+                  lines = batch.lines.size()](Result<std::int64_t> next) {
+      if (!next) return reactor->Finish(to_grpc(next.error()));
+      response->set_next_line(*next);
+      context_.calls->log_lines += lines;
+      context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
+      reactor->Finish(grpc::Status::OK);
+    };
+    if (!context_.bulk.push(std::move(batch))) {
+      reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+    }
+  });
   return reactor;
 }
 

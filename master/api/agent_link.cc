@@ -22,7 +22,8 @@ Status check_hello(const v1::Hello& hello) {
   if (!is_agent_name(hello.agent_id(), 128)) {
     return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
   }
-  if (!is_agent_name(hello.instance(), 128)) return fail(Code::kInvalidArgument, "instance: 1 to 128 characters");
+  if (!is_agent_name(hello.instance(), 128))
+    return fail(Code::kInvalidArgument, "instance: 1 to 128 characters");
   if (!hello.pool().empty() && !is_agent_name(hello.pool(), 128)) {
     return fail(Code::kInvalidArgument, "pool: at most 128 characters, no control characters");
   }
@@ -48,10 +49,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
                   public std::enable_shared_from_this<AgentLink> {
  public:
   AgentLink(AgentService& service, Peer peer)
-      : service_(service),
-        context_(service.context_),
-        peer_(std::move(peer)),
-        heard_(mono_now()) {}
+      : service_(service), context_(service.context_), peer_(std::move(peer)), heard_(mono_now()) {}
 
   void start() {
     self_ = shared_from_this();
@@ -119,7 +117,8 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     heard_ = mono_now();
     switch (incoming_.message_case()) {
       case v1::AgentMessage::kHello:
-        if (std::exchange(said_hello_, true)) return refuse({Code::kInvalidArgument, "a link has one hello", {}});
+        if (std::exchange(said_hello_, true))
+          return refuse({Code::kInvalidArgument, "a link has one hello", {}});
         // The next read comes when the core has answered.
         return identify(incoming_.hello());
       case v1::AgentMessage::kHeartbeat: {
@@ -143,20 +142,23 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
 
   /// The certificate is looked up on a worker; then the core is asked.
   void identify(v1::Hello hello) {
-    const bool taken = context_.workers.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
-      auto caller = authorize_agent(self->peer_, self->context_.pool);
-      if (caller) {
-        if (auto named = caller->check_name(hello.agent_id()); !named) caller = tl::unexpected(named.error());
-      }
-      self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
-        if (self->finished_) return;
-        if (!caller) return self->refuse(caller.error());
-        if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
-          return self->refuse({Code::kPermissionDenied, "this agent joined the resource pool " + caller->pool, {}});
-        if (!caller->pool.empty()) hello.set_pool(caller->pool);
-        self->hello(hello);
-      });
-    });
+    const bool taken =
+        context_.workers.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
+          auto caller = authorize_agent(self->peer_, self->context_.pool);
+          if (caller) {
+            if (auto named = caller->check_name(hello.agent_id()); !named)
+              caller = tl::unexpected(named.error());
+          }
+          self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
+            if (self->finished_) return;
+            if (!caller) return self->refuse(caller.error());
+            if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
+              return self->refuse(
+                  {Code::kPermissionDenied, "this agent joined the resource pool " + caller->pool, {}});
+            if (!caller->pool.empty()) hello.set_pool(caller->pool);
+            self->hello(hello);
+          });
+        });
     if (!taken) refuse({Code::kUnavailable, "the master is busy; try again in a moment", {}});
   }
 
@@ -264,7 +266,8 @@ AgentService::AgentService(const Context& context) : Service(context, "det.v1.Ag
   deferred("ShipLogs", &AgentService::ShipLogs);
 }
 
-grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(grpc::CallbackServerContext* call) {
+grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
+    grpc::CallbackServerContext* call) {
   Peer peer = peer_of(*call);
   if (auto possible = may_be_agent(peer); !possible) return new RefusedLink(possible.error());
   auto link = std::make_shared<AgentLink>(*this, std::move(peer));

@@ -29,8 +29,8 @@ class AgentService final : public Service {
   void start(core::StartAllocation command);
   void kill(core::KillAllocation command);
   void forget(core::AllocationForgotten command);
-  /// Work on a storage that the agent reaches. Waits for the answer, a minute at most: not on the edge worker.
-  /// kUnavailable when the agent is not connected, kDeadlineExceeded.
+  /// Work on a storage that the agent reaches. Waits for the answer, a minute at most: not on the edge
+  /// worker. kUnavailable when the agent is not connected, kDeadlineExceeded.
   Result<storage::Done> ask(const AgentId& agent, const storage::Work& work);
   /// Not on the edge worker.
   std::vector<AgentId> connected();
@@ -46,7 +46,8 @@ class AgentService final : public Service {
   std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
   std::uint64_t next_session_ = 1;
   using Answer = std::shared_ptr<std::promise<Result<storage::Done>>>;
-  std::map<std::int64_t, std::pair<std::uint64_t, Answer>> asked_;  ///< by number of the work: whom, and who waits
+  std::map<std::int64_t, std::pair<std::uint64_t, Answer>>
+      asked_;  ///< by number of the work: whom, and who waits
   std::int64_t next_work_ = 1;
   void answer(std::uint64_t session, const v1::StorageDone& done);
   void give_up(std::uint64_t session);

@@ -59,7 +59,7 @@ class AllocationService final : public Service {
   void tick_gathers(MonoTime now);
   void close_gathers();
 
-  std::vector<std::shared_ptr<Poll>> polls_;  ///< of the edge worker
+  std::vector<std::shared_ptr<Poll>> polls_;                              ///< of the edge worker
   std::map<AllocationId, std::vector<std::shared_ptr<Gather>>> gathers_;  ///< likewise; the newest last
   bool closed_ = false;                                                   ///< likewise
 };

@@ -1,10 +1,9 @@
-// Owns the calls by which a process of an allocation asks where it stands: rendezvous, and the long poll for the
-// signal to leave. The polls that wait live on the edge worker.
-#include "master/api/allocation.h"
-
+// Owns the calls by which a process of an allocation asks where it stands: rendezvous, and the long poll for
+// the signal to leave. The polls that wait live on the edge worker.
 #include <algorithm>
 #include <charconv>
 
+#include "master/api/allocation.h"
 #include "master/api/reporter.h"
 
 namespace det::api {
@@ -12,12 +11,14 @@ namespace {
 
 constexpr int kLongestPoll = 60;  // seconds
 
-/// Which part of the allocation a process of it belongs to: "<allocation>.<part>". Any other name is the first's.
+/// Which part of the allocation a process of it belongs to: "<allocation>.<part>". Any other name is the
+/// first's.
 std::size_t part_of(const std::string& resources, const Reporter& reporter) {
   const std::string before = reporter.allocation.value + ".";
   std::size_t part = 0;
   if (!resources.starts_with(before)) return 0;
-  const auto read = std::from_chars(resources.data() + before.size(), resources.data() + resources.size(), part);
+  const auto read =
+      std::from_chars(resources.data() + before.size(), resources.data() + resources.size(), part);
   return read.ec == std::errc() && part < reporter.parts.size() ? part : 0;
 }
 
@@ -48,13 +49,14 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
   const int seconds = std::clamp(request->timeout_seconds(), 0, kLongestPoll);
   Credentials credentials = read_credentials(*call);
   const auto open = [this, poll, credentials, seconds]() -> Status {
-    TRY_ASSIGN(const Caller caller,
-               authorize("/det.v1.AllocationService/AllocationPreemptionSignal", credentials, *context_.sessions));
+    TRY_ASSIGN(const Caller caller, authorize("/det.v1.AllocationService/AllocationPreemptionSignal",
+                                              credentials, *context_.sessions));
     TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.allocation = poll->allocation}));
     // Waits before it asks: a signal between the two is not lost.
     context_.edge.post([this, poll, seconds] {
       poll->deadline = mono_now() + std::chrono::seconds(seconds);
-      if (closed_) return poll->answer(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}), false);
+      if (closed_)
+        return poll->answer(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}), false);
       polls_.push_back(poll);
     });
     context_.loop.call(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run},
@@ -71,7 +73,8 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
     if (auto opened = open(); !opened)
       context_.edge.post([poll, error = opened.error()] { poll->answer(to_grpc(error), false); });
   });
-  if (!taken) poll->answer(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}), false);
+  if (!taken)
+    poll->answer(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}), false);
   return poll->reactor;
 }
 

@@ -1,5 +1,5 @@
-// Owns the meeting of an allocation's processes at the master: each brings something, each gets what all brought. The
-// rounds live on the edge worker:
+// Owns the meeting of an allocation's processes at the master: each brings something, each gets what all
+// brought. The rounds live on the edge worker:
 //
 //   open (peers come and wait) → complete (all are answered; kept for those who ask again) → forgotten
 #include "master/api/allocation.h"
@@ -44,7 +44,8 @@ struct AllocationService::Gather {
 };
 
 void AllocationService::join(const AllocationId& id, Peer peer) {
-  if (closed_) return peer.reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+  if (closed_)
+    return peer.reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
   auto& rounds = gathers_[id];
   std::shared_ptr<Gather> round;
   for (const auto& known : rounds)
@@ -56,7 +57,8 @@ void AllocationService::join(const AllocationId& id, Peer peer) {
     if (rounds.size() > kKeptRounds) rounds.erase(rounds.begin());
   }
   if (round->num_peers != peer.num_peers) {
-    const Error error{Code::kAborted, "the peers of allocation " + id.value + " disagree on how many they are", {}};
+    const Error error{
+        Code::kAborted, "the peers of allocation " + id.value + " disagree on how many they are", {}};
     peer.reactor->Finish(to_grpc(error));
     if (!round->complete()) round->refuse(error);
     std::erase_if(rounds, [&](const auto& known) { return known == round && !known->complete(); });
@@ -76,11 +78,13 @@ void AllocationService::tick_gathers(MonoTime now) {
     for (const auto& round : rounds) {
       std::erase_if(round->waiting, [&](const Peer& peer) {
         if (peer.deadline > now) return false;
-        peer.reactor->Finish(to_grpc(Error{Code::kDeadlineExceeded, "not all peers have come yet; ask again", {}}));
+        peer.reactor->Finish(
+            to_grpc(Error{Code::kDeadlineExceeded, "not all peers have come yet; ask again", {}}));
         return true;
       });
     }
-    std::erase_if(rounds, [&](const auto& round) { return round->waiting.empty() && round->touched + kKept < now; });
+    std::erase_if(rounds,
+                  [&](const auto& round) { return round->waiting.empty() && round->touched + kKept < now; });
   }
   std::erase_if(gathers_, [](const auto& entry) { return entry.second.empty(); });
 }
@@ -91,9 +95,9 @@ void AllocationService::close_gathers() {
   gathers_.clear();
 }
 
-grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(grpc::CallbackServerContext* call,
-                                                                 const v1::AllocationAllGatherRequest* request,
-                                                                 v1::AllocationAllGatherResponse* response) {
+grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
+    grpc::CallbackServerContext* call, const v1::AllocationAllGatherRequest* request,
+    v1::AllocationAllGatherResponse* response) {
   Peer peer{.reactor = call->DefaultReactor(),
             .response = response,
             .name = request->request_uuid(),
@@ -110,7 +114,8 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(grpc::CallbackS
       return fail(Code::kInvalidArgument, "request_uuid: a name of the peer of 1 to 128 bytes");
     if (request->num_peers() < 1 || request->num_peers() > kMostPeers)
       return fail(Code::kInvalidArgument, "num_peers: 1 to 10000");
-    if (request->data().ByteSizeLong() > kMostBytes) return fail(Code::kInvalidArgument, "data: at most 1 MiB");
+    if (request->data().ByteSizeLong() > kMostBytes)
+      return fail(Code::kInvalidArgument, "data: at most 1 MiB");
     return {};
   };
   post(context_.workers, reactor, [this, id, peer = std::move(peer), admitted]() mutable {

@@ -48,12 +48,13 @@ Status authorize(const Caller& caller, Action action, Target target, const std::
 Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,
                                   db::Pool& pool);
 
-/// Identifies the caller of `method` by its credentials alone. Errors: kUnauthenticated without valid credentials,
-/// kPermissionDenied for a remote agent without a certificate and for an unknown method. May ask the database.
+/// Identifies the caller of `method` by its credentials alone. Errors: kUnauthenticated without valid
+/// credentials, kPermissionDenied for a remote agent without a certificate and for an unknown method. May ask
+/// the database.
 Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions);
 /// Applies the rules of `method` to the objects that `request` names, and records a refusal in the audit log.
-/// `request` may be null for a stream whose first message has not arrived; then rules about objects refuse the call.
-/// Callers without a user (agents, processes of a trial) pass: the handler checks them.
+/// `request` may be null for a stream whose first message has not arrived; then rules about objects refuse
+/// the call. Callers without a user (agents, processes of a trial) pass: the handler checks them.
 Status check_rules(std::string_view method, const Caller& caller, const google::protobuf::Message* request,
                    db::Pool& pool);
 /// authenticate, then check_rules.

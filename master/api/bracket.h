@@ -6,7 +6,8 @@
 
 namespace det::api {
 
-/// The stored events are replayed, off the core's thread: it tells of ended searches too, and nothing is stored twice.
+/// The stored events are replayed, off the core's thread: it tells of ended searches too, and nothing is
+/// stored twice.
 class BracketService final : public Service {
  public:
   explicit BracketService(const Context& context);

@@ -6,9 +6,8 @@ namespace det::api {
 namespace {
 
 /// Somebody waits.
-constexpr storage::BucketOptions kImpatient{.attempts = 2,
-                                            .connect_timeout = std::chrono::seconds(5),
-                                            .stall_timeout = std::chrono::seconds(10)};
+constexpr storage::BucketOptions kImpatient{
+    .attempts = 2, .connect_timeout = std::chrono::seconds(5), .stall_timeout = std::chrono::seconds(10)};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Owns the counters of what the master is asked: how often each method is called and how long it takes, and how much
-// comes in. Since the start of the process; any thread.
+// Owns the counters of what the master is asked: how often each method is called and how long it takes, and
+// how much comes in. Since the start of the process; any thread.
 #pragma once
 
 #include <array>

@@ -18,8 +18,8 @@
 #include "base/text.h"
 #include "master/api/bucket.h"
 #include "master/api/convert.h"
-#include "master/api/secrets.h"
 #include "master/api/reporter.h"
+#include "master/api/secrets.h"
 #include "master/api/trial.h"
 
 namespace det::api {
@@ -106,14 +106,16 @@ Result<Incoming> open_file(int directory, const std::string& path) {
     do count = ::read(file->get(), buffer.data(), buffer.size());
     while (count < 0 && errno == EINTR);
     if (count < 0) return fail_errno("checkpoint file " + path);
-    if (count == 0) return fail(Code::kDataLoss, "checkpoint file " + path + " became shorter while it was read");
+    if (count == 0)
+      return fail(Code::kDataLoss, "checkpoint file " + path + " became shorter while it was read");
     buffer.resize(static_cast<std::size_t>(count));
     return buffer;
   };
   return Incoming{status.st_size, status.st_mtime, read};
 }
 
-Status pack(const std::vector<std::string>& paths, const Open& open, const std::function<bool(std::string)>& sink) {
+Status pack(const std::vector<std::string>& paths, const Open& open,
+            const std::function<bool(std::string)>& sink) {
   Output output{sink, {}};
   std::unique_ptr<archive, FreeArchive> writer(archive_write_new());
   archive_write_set_format_pax_restricted(writer.get());
@@ -205,10 +207,12 @@ Status pack_files(const std::string& directory, const std::vector<std::string>& 
     return fail(Code::kFailedPrecondition, "the master cannot read the checkpoint's directory " + directory +
                                                "; download it where the storage is mounted");
   }
-  return pack(paths, [&](const std::string& path) { return open_file(root.get(), path); }, sink);
+  return pack(
+      paths, [&](const std::string& path) { return open_file(root.get(), path); }, sink);
 }
 
-Status pack_objects(const storage::Bucket& bucket, const std::string& start, const std::map<std::string, std::int64_t>& paths,
+Status pack_objects(const storage::Bucket& bucket, const std::string& start,
+                    const std::map<std::string, std::int64_t>& paths,
                     const std::function<bool(std::string)>& sink) {
   static constexpr std::int64_t kPiece = 8 << 20;
   std::vector<std::string> names;

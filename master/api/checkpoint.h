@@ -36,7 +36,8 @@ class CheckpointService final : public Service {
 Status pack_files(const std::string& directory, const std::vector<std::string>& paths,
                   const std::function<bool(std::string)>& sink);
 /// The same of objects below `start`: path → bytes.
-Status pack_objects(const storage::Bucket& bucket, const std::string& start, const std::map<std::string, std::int64_t>& paths,
+Status pack_objects(const storage::Bucket& bucket, const std::string& start,
+                    const std::map<std::string, std::int64_t>& paths,
                     const std::function<bool(std::string)>& sink);
 
 }  // namespace det::api

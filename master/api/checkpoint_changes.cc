@@ -1,5 +1,5 @@
-// Owns the calls that report and change checkpoints, and the removal of their files from storages that the master can
-// reach.
+// Owns the calls that report and change checkpoints, and the removal of their files from storages that the
+// master can reach.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -48,7 +48,8 @@ struct Known {
 Result<std::vector<Known>> find_all(const Context& context,
                                     const google::protobuf::RepeatedPtrField<std::string>& uuids) {
   if (uuids.size() > kMaxCheckpointsPerCall)
-    return fail(Code::kInvalidArgument, "checkpoint_uuids: at most " + std::to_string(kMaxCheckpointsPerCall));
+    return fail(Code::kInvalidArgument,
+                "checkpoint_uuids: at most " + std::to_string(kMaxCheckpointsPerCall));
   TRY_ASSIGN(const auto registered, db::registered(context.pool, {uuids.begin(), uuids.end()}));
   TRY(db::check_unregistered(registered));
   std::vector<Known> found;
@@ -75,7 +76,8 @@ Status remove_from_storage(const Known& known, const std::vector<std::string>& p
   const std::string directory = known.root + "/" + known.row.uuid.value;
   const UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root)
-    return fail(Code::kFailedPrecondition, "the master cannot reach " + directory + "; mount the storage here");
+    return fail(Code::kFailedPrecondition,
+                "the master cannot reach " + directory + "; mount the storage here");
   for (const std::string& path : paths) TRY(remove_beneath(root.get(), path));
   return {};
 }
@@ -94,8 +96,8 @@ Status remove_files(const Context& context, const Known& known, const IgnoreRule
   }
   if (gone.empty()) return {};
   TRY(remove_from_storage(known, gone));
-  return db::set_checkpoint_files(context.pool, {known.row.uuid, dump_json(left),
-                                                 left.empty() ? "DELETED" : "PARTIALLY_DELETED"});
+  return db::set_checkpoint_files(
+      context.pool, {known.row.uuid, dump_json(left), left.empty() ? "DELETED" : "PARTIALLY_DELETED"});
 }
 
 }  // namespace

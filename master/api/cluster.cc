@@ -49,8 +49,7 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
   if (!caller.grants.visible()) return {};
   std::vector<std::string> tasks;
   for (const v1::Agent& agent : agents)
-    for (const auto& [id, container] : agent.containers())
-      tasks.push_back(container.task_id());
+    for (const auto& [id, container] : agent.containers()) tasks.push_back(container.task_id());
   TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kTask, tasks, pool));
   std::set<std::string> visible;
   for (std::size_t i = 0; i < tasks.size(); ++i)
@@ -94,14 +93,16 @@ void look(const core::Core& core, const std::optional<AgentId>& only, PoolView& 
 
 }  // namespace
 
-Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller, const std::optional<AgentId>& only) const {
+Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller,
+                                                      const std::optional<AgentId>& only) const {
   auto seen = std::make_shared<PoolView>();
   if (!context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }))
     return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   std::map<AgentId, std::vector<RunningPart>> running;
   for (auto& [agent, part] : seen->running) running[agent].push_back(std::move(part));
   std::vector<v1::Agent> list;
-  for (const core::Agent& agent : seen->agents) to_proto(agent, seen->settings[agent.id], running[agent.id], &list.emplace_back());
+  for (const core::Agent& agent : seen->agents)
+    to_proto(agent, seen->settings[agent.id], running[agent.id], &list.emplace_back());
   TRY(hide_invisible(caller, context_.pool, list));
   return list;
 }
@@ -150,7 +151,8 @@ Status ClusterService::GetSlot(const Caller& caller, const v1::GetSlotRequest& r
   return {};
 }
 
-Status ClusterService::set_service(const std::string& agent, const std::string& slot, bool enabled, bool drain) const {
+Status ClusterService::set_service(const std::string& agent, const std::string& slot, bool enabled,
+                                   bool drain) const {
   core::SetService input{.agent = AgentId(agent), .enabled = enabled, .drain = drain};
   if (!slot.empty()) {
     int number = 0;
@@ -165,10 +167,12 @@ Status ClusterService::set_service(const std::string& agent, const std::string& 
   return {};
 }
 
-Result<v1::Slot> ClusterService::slot(const Caller& caller, const std::string& agent_id, const std::string& id) const {
+Result<v1::Slot> ClusterService::slot(const Caller& caller, const std::string& agent_id,
+                                      const std::string& id) const {
   TRY_ASSIGN(v1::Agent found, agent(caller, agent_id));
   auto it = found.slots().find(id);
-  if (it == found.slots().end()) return fail(Code::kNotFound, "agent " + make_utf8(agent_id) + " has no slot " + make_utf8(id));
+  if (it == found.slots().end())
+    return fail(Code::kNotFound, "agent " + make_utf8(agent_id) + " has no slot " + make_utf8(id));
   return it->second;
 }
 

@@ -1,4 +1,5 @@
-// Owns ClusterService: master info, agents, slots, in and out of service. Agents are read from the core's memory.
+// Owns ClusterService: master info, agents, slots, in and out of service. Agents are read from the core's
+// memory.
 #pragma once
 
 #include <optional>
@@ -34,7 +35,8 @@ class ClusterService final : public Service {
   Status set_service(const std::string& agent, const std::string& slot, bool enabled, bool drain) const;
   Result<v1::Slot> slot(const Caller& caller, const std::string& agent, const std::string& id) const;
   /// What runs in workspaces that the caller may not see shows as taken slots, without a name.
-  Result<std::vector<v1::Agent>> agents(const Caller& caller, const std::optional<AgentId>& only = std::nullopt) const;
+  Result<std::vector<v1::Agent>> agents(const Caller& caller,
+                                        const std::optional<AgentId>& only = std::nullopt) const;
   Result<v1::Agent> agent(const Caller& caller, const std::string& id) const;
 };
 

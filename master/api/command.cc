@@ -67,7 +67,8 @@ bool is_uuid(const std::string& text) {
 Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller& caller,
                                             const v1::LaunchCommandRequest& request, std::int64_t workspace) {
   Pools pools(context);
-  const std::string file = request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
+  const std::string file =
+      request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
   expconf::Defaults defaults;
   defaults.task_container_defaults = context.settings.task_container_defaults;
   if (!request.template_name().empty()) {
@@ -89,11 +90,13 @@ Result<bool> launched_already(const Context& context, const Caller& caller, cons
   return true;
 }
 
-Result<std::int64_t> workspace_of(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request) {
+Result<std::int64_t> workspace_of(const Context& context, const Caller& caller,
+                                  const v1::LaunchCommandRequest& request) {
   const std::int64_t id = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
   TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(id)}, context.pool));
   TRY_ASSIGN(const auto row, db::get_workspace(context.pool, id));
-  if (row.archived) return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived; unarchive it first");
+  if (row.archived)
+    return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived; unarchive it first");
   return id;
 }
 
@@ -136,10 +139,11 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
       to_struct(parsed.config.resolved, response->mutable_config());
       return {};
     }
-    core::SubmitCommand submit{.task = TaskId(id),
-                               .owner = caller.user.id,
-                               .workspace = workspace,
-                               .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
+    core::SubmitCommand submit{
+        .task = TaskId(id),
+        .owner = caller.user.id,
+        .workspace = workspace,
+        .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
     if (!files.bytes.empty()) {
       TRY_ASSIGN(submit.context, db::put_model_definition(context.pool, files.bytes));
     }
@@ -166,9 +170,11 @@ Status CommandService::LaunchCommand(const Caller& caller, const v1::LaunchComma
   return launch_command(context_, caller, request, std::nullopt, response);
 }
 
-grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand(grpc::CallbackServerContext* call,
-                                                                                 v1::LaunchCommandResponse* response) {
-  const auto first = [](v1::UploadCommandRequest& part) { return part.has_launch() ? part.mutable_launch() : nullptr; };
+grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand(
+    grpc::CallbackServerContext* call, v1::LaunchCommandResponse* response) {
+  const auto first = [](v1::UploadCommandRequest& part) {
+    return part.has_launch() ? part.mutable_launch() : nullptr;
+  };
   return new Upload<v1::UploadCommandRequest, v1::LaunchCommandRequest, v1::LaunchCommandResponse>(
       context_, call, kCommandUploadMethod, first, launch_command, response);
 }

@@ -26,11 +26,11 @@ struct Settings {
   std::string version;
   std::string cluster_id;
   std::string cluster_name;
-  std::string cluster_secret;    ///< signs allocation tokens; never leaves the process
-  std::string master_id;         ///< uuid of this process
-  Json checkpoint_storage;       ///< default of experiments that name none
-  Json task_container_defaults;  ///< likewise of what they run in, in the form of their configuration
-  bool launch_error = true;      ///< refuse what no agent could ever run
+  std::string cluster_secret;          ///< signs allocation tokens; never leaves the process
+  std::string master_id;               ///< uuid of this process
+  Json checkpoint_storage;             ///< default of experiments that name none
+  Json task_container_defaults;        ///< likewise of what they run in, in the form of their configuration
+  bool launch_error = true;            ///< refuse what no agent could ever run
   Json shown_config = Json::object();  ///< what administrators see of the master's settings; no secrets
   std::vector<std::string> allowed_host_paths;  ///< that experiments may mount; empty: any
   std::string default_pool = "default";
@@ -55,7 +55,7 @@ struct Context {
   loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
   std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool);
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();  ///< ticked by the server
-  gc::Collector* collector = nullptr;  ///< never null where calls are served
+  gc::Collector* collector = nullptr;                              ///< never null where calls are served
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
 };
 

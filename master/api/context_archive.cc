@@ -11,7 +11,8 @@ Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::F
                                   std::optional<std::string> archive) {
   ContextArchive result;
   if (archive) {
-    if (!files.empty()) return fail(Code::kInvalidArgument, "there must be no files when the context comes in chunks");
+    if (!files.empty())
+      return fail(Code::kInvalidArgument, "there must be no files when the context comes in chunks");
     TRY_ASSIGN(result.items, check_archive(*archive));
     result.bytes = std::move(*archive);
     return result;
@@ -36,11 +37,11 @@ Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::F
 Status add_chunk(const std::string& chunk, std::string& archive) {
   if (chunk.size() > kContextChunk) return fail(Code::kInvalidArgument, "a chunk is larger than 1 MiB");
   if (archive.size() + chunk.size() > static_cast<std::size_t>(ArchiveLimits{}.packed_bytes)) {
-    return fail({Problem{
-        .code = "E-CTX-LIMIT",
-        .path = "",
-        .message = "the packed context is larger than 96 MiB; move data out of the directory or "
-                   "list it in .detignore"}});
+    return fail(
+        {Problem{.code = "E-CTX-LIMIT",
+                 .path = "",
+                 .message = "the packed context is larger than 96 MiB; move data out of the directory or "
+                            "list it in .detignore"}});
   }
   archive += chunk;
   return {};

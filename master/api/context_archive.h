@@ -1,5 +1,5 @@
-// Owns how a context comes into the master: packed by the client, in chunks behind the request that it belongs to, or as
-// files in a message.
+// Owns how a context comes into the master: packed by the client, in chunks behind the request that it
+// belongs to, or as files in a message.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -31,13 +31,14 @@ inline constexpr std::size_t kContextChunk = 1 << 20;
 /// kInvalidArgument when it is too long or makes the archive so.
 Status add_chunk(const std::string& chunk, std::string& archive);
 
-/// Gathers the parts of one upload. The caller is known before the first chunk is kept. `Part` is a message with a
-/// `chunk` and the request; `take_first` gives the request, null when the part is not one.
+/// Gathers the parts of one upload. The caller is known before the first chunk is kept. `Part` is a message
+/// with a `chunk` and the request; `take_first` gives the request, null when the part is not one.
 template <typename Part, typename Request, typename Response>
 class Upload : public grpc::ServerReadReactor<Part> {
  public:
   using TakeFirst = Request* (*)(Part&);
-  using Create = Status (*)(const Context&, const Caller&, const Request&, std::optional<std::string> archive, Response*);
+  using Create = Status (*)(const Context&, const Caller&, const Request&, std::optional<std::string> archive,
+                            Response*);
 
   Upload(const Context& context, grpc::CallbackServerContext* call, const char* method, TakeFirst take_first,
          Create create, Response* response)
@@ -77,12 +78,14 @@ class Upload : public grpc::ServerReadReactor<Part> {
       request_ = std::move(*first);
       return {};
     }
-    if (part_.part_case() != Part::kChunk) return fail(Code::kInvalidArgument, "only chunks may follow the request");
+    if (part_.part_case() != Part::kChunk)
+      return fail(Code::kInvalidArgument, "only chunks may follow the request");
     return add_chunk(part_.chunk(), archive_);
   }
 
   void create() {
-    if (!request_) return this->Finish(to_grpc(Error{Code::kInvalidArgument, "an upload begins with the request", {}}));
+    if (!request_)
+      return this->Finish(to_grpc(Error{Code::kInvalidArgument, "an upload begins with the request", {}}));
     const bool taken = context_.workers.try_post([this] {
       // A broken stream looks like the end of the chunks.
       if (call_->IsCancelled()) return this->Finish(grpc::Status::CANCELLED);

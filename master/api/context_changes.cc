@@ -12,7 +12,8 @@ namespace det::api {
 namespace {
 
 /// The archive of this digest, when the caller submitted it before.
-Result<std::optional<std::string>> find_own(const Context& context, const Caller& caller, const std::string& digest) {
+Result<std::optional<std::string>> find_own(const Context& context, const Caller& caller,
+                                            const std::string& digest) {
   auto found = db::get_own_model_definition(context.pool, digest, caller.user.id);
   if (found) return std::move(*found);
   if (found.error().code == Code::kNotFound) return std::optional<std::string>();
@@ -29,7 +30,8 @@ Result<std::string> apply_changes(const std::string& base, const v1::CreateFromC
   std::set<std::string> gone(request.removed().begin(), request.removed().end());
   for (const ArchiveEntry& entry : changes) gone.insert(entry.path);
   std::erase_if(entries, [&](const ArchiveEntry& entry) { return gone.contains(entry.path); });
-  entries.insert(entries.end(), std::make_move_iterator(changes.begin()), std::make_move_iterator(changes.end()));
+  entries.insert(entries.end(), std::make_move_iterator(changes.begin()),
+                 std::make_move_iterator(changes.end()));
   return pack_entries(std::move(entries));
 }
 

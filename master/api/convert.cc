@@ -229,7 +229,8 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     (*out->mutable_containers())[container.id()] = container;
   }
   for (const auto& [id, slot] : out->slots()) {
-    count(slot, (*out->mutable_slot_stats()->mutable_type_stats())[v1::Device::Type_Name(slot.device().type())]);
+    count(slot,
+          (*out->mutable_slot_stats()->mutable_type_stats())[v1::Device::Type_Name(slot.device().type())]);
     count(slot, (*out->mutable_slot_stats()->mutable_brand_stats())[slot.device().brand()]);
   }
   out->mutable_slot_stats();
@@ -343,7 +344,8 @@ static void command_to_proto(const core::Command& command, v1::StartAllocation* 
   }
   for (const std::string& word : command.config->entrypoint) out->add_entrypoint(word);
   out->set_entrypoint_is_list(true);
-  for (const auto& [name, value] : command.config->environment_variables) (*out->mutable_environment())[name] = value;
+  for (const auto& [name, value] : command.config->environment_variables)
+    (*out->mutable_environment())[name] = value;
 }
 
 void to_proto(const core::StartAllocation& start, const std::string& token, v1::StartAllocation* out) {
@@ -371,8 +373,9 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   out->set_hparams(start.trial.hparams);
   out->set_experiment_config(dump_json(start.config->resolved));
   // One that has no checkpoint of its own yet starts from the one that its configuration names.
-  out->set_latest_checkpoint(start.trial.latest_checkpoint.empty() ? start.config->searcher.source_checkpoint_uuid
-                                                                   : start.trial.latest_checkpoint);
+  out->set_latest_checkpoint(start.trial.latest_checkpoint.empty()
+                                 ? start.config->searcher.source_checkpoint_uuid
+                                 : start.trial.latest_checkpoint);
   out->set_steps_completed(start.trial.latest_steps);
   out->set_hang_timeout_seconds(start.config->hang_timeout);
   for (const std::string& word : start.config->entrypoint) out->add_entrypoint(word);

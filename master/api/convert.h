@@ -23,10 +23,10 @@
 #include "master/core/model.h"
 #include "master/db/accounts.h"
 #include "master/db/bulk.h"
+#include "master/db/metric_cache.h"
 #include "master/db/queries_checkpoint.h"
 #include "master/db/queries_experiment.h"
 #include "master/db/queries_log.h"
-#include "master/db/metric_cache.h"
 #include "master/db/queries_trial.h"
 
 namespace det::api {
@@ -74,12 +74,12 @@ std::string log_message(const db::LogRow& row);
 /// What of an allocation is on an agent.
 struct RunningPart {
   AllocationId allocation;
-  TrialId trial;  ///< or the command
+  TrialId trial;                ///< or the command
   core::AllocationState state;  ///< of the whole
   std::vector<int> slots;
 };
-void to_proto(const core::Agent& agent, const core::AgentSettings& settings, const std::vector<RunningPart>& running,
-              v1::Agent* out);
+void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
+              const std::vector<RunningPart>& running, v1::Agent* out);
 void to_proto(const std::vector<db::MetricSummary>& rows, google::protobuf::Struct* out);
 /// Points of several series of one group joined by their steps.
 void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out);

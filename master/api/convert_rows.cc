@@ -53,7 +53,8 @@ void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
   out->mutable_config();  // empty in lists; upstream's clients insist on it
   if (row.project_owner) out->set_project_owner_id(static_cast<int>(row.project_owner->value));
   out->set_parent_archived(row.parent_archived);
-  if (row.request.value.starts_with(kExternal)) out->set_external_experiment_id(row.request.value.substr(kExternal.size()));
+  if (row.request.value.starts_with(kExternal))
+    out->set_external_experiment_id(row.request.value.substr(kExternal.size()));
 }
 
 void to_proto(const db::ExperimentDetail& row, v1::Experiment* out) {
@@ -221,8 +222,7 @@ void to_proto(const db::Series& series, v1::MetricSeries* out) {
   for (const db::SeriesPoint& point : series.points) {
     out->add_batches(static_cast<int>(point.steps_completed - steps));
     out->add_values(static_cast<float>(point.value));
-    const auto waited =
-        std::clamp<std::int64_t>(point.reported.micros / 1000 - time, INT32_MIN, INT32_MAX);
+    const auto waited = std::clamp<std::int64_t>(point.reported.micros / 1000 - time, INT32_MIN, INT32_MAX);
     out->add_milliseconds(static_cast<int>(waited));
     steps = point.steps_completed;
     time += waited;

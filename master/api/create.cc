@@ -80,8 +80,8 @@ Result<expconf::Defaults> defaults_of(const Context& context, const Caller& call
 }
 
 Result<expconf::Parsed> parse_config(const Context& context, const Caller& caller,
-                                     const v1::CreateExperimentRequest& request, const expconf::Defaults& defaults,
-                                     Pools& pools) {
+                                     const v1::CreateExperimentRequest& request,
+                                     const expconf::Defaults& defaults, Pools& pools) {
   TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
   if (request.unmanaged()) facts.pools.clear();  // it takes no slots of ours
   return expconf::parse(request.config(), file_of(request), defaults, {}, &facts);
@@ -89,13 +89,15 @@ Result<expconf::Parsed> parse_config(const Context& context, const Caller& calle
 
 /// Where the experiment goes: the request's project, else the configuration's, else the default one.
 Result<db::Destination> destination_of(const Context& context, const Caller& caller,
-                                       const v1::CreateExperimentRequest& request, expconf::Defaults defaults) {
+                                       const v1::CreateExperimentRequest& request,
+                                       expconf::Defaults defaults) {
   constexpr const char* kWorkload = "EXPERIMENT";
   if (request.project_id() != 0) return db::find_destination(context.pool, kWorkload, request.project_id());
   const auto find = [&](const expconf::Placement& named) {
     return named.workspace.empty() || named.project.empty()
                ? db::find_destination(context.pool, kWorkload, db::kDefaultProject)
-               : db::find_destination(context.pool, kWorkload, named.workspace, named.project, caller.grants.visible());
+               : db::find_destination(context.pool, kWorkload, named.workspace, named.project,
+                                      caller.grants.visible());
   };
   const expconf::Placement named = placement(request.config(), file_of(request), defaults);
   TRY_ASSIGN(db::Destination found, find(named));
@@ -106,12 +108,15 @@ Result<db::Destination> destination_of(const Context& context, const Caller& cal
   return fixed == named ? found : find(fixed);
 }
 
-Status check_destination(const Context& context, const Caller& caller, const db::Destination& to, std::int64_t asked) {
-  if (to.project == 0 && asked == 0) return fail(Code::kNotFound, "the configuration's project was not found");
+Status check_destination(const Context& context, const Caller& caller, const db::Destination& to,
+                         std::int64_t asked) {
+  if (to.project == 0 && asked == 0)
+    return fail(Code::kNotFound, "the configuration's project was not found");
   const std::string id = std::to_string(to.project == 0 ? asked : to.project);
   TRY(authorize(caller, Action::kEdit, Target::kProject, {id}, context.pool));
   if (to.project == 0) return fail(Code::kNotFound, "project " + id + " not found");
-  if (to.archived) return fail(Code::kFailedPrecondition, "project " + to.name + " is archived; unarchive it first");
+  if (to.archived)
+    return fail(Code::kFailedPrecondition, "project " + to.name + " is archived; unarchive it first");
   return {};
 }
 

@@ -19,7 +19,8 @@ Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response);
 
-/// The template as a layer of a configuration; a problem with the nearest names when the caller sees none of the name.
+/// The template as a layer of a configuration; a problem with the nearest names when the caller sees none of
+/// the name.
 Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name);
 
 /// "Experiment (word-word-word)".

@@ -9,7 +9,8 @@ namespace {
 
 /// Something was done for it already.
 bool has_begun(const core::Trial& trial) {
-  return trial.run > 1 || trial.steps_completed > 0 || trial.last_validation >= 0 || !trial.latest_checkpoint.empty();
+  return trial.run > 1 || trial.steps_completed > 0 || trial.last_validation >= 0 ||
+         !trial.latest_checkpoint.empty();
 }
 
 }  // namespace
@@ -38,11 +39,13 @@ Status DetachedService::trial_of(const v1::CreateTrialRequest& request, bool aga
   const std::string name = "experiment " + std::to_string(request.experiment_id());
   if (!experiment.unmanaged)
     return fail(Code::kFailedPrecondition, name + " is the cluster's: its search makes its trials");
-  if (experiment.trials.empty()) return fail(Code::kUnavailable, name + " has no trial yet; try again in a moment");
+  if (experiment.trials.empty())
+    return fail(Code::kUnavailable, name + " has no trial yet; try again in a moment");
   const TrialId id = experiment.trials.front();
   TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
   if (!again && has_begun(row.trial))
-    return fail(Code::kFailedPrecondition, name + " has one trial, and it has begun; make another experiment");
+    return fail(Code::kFailedPrecondition,
+                name + " has one trial, and it has begun; make another experiment");
   if (request.hparams().fields_size() > 0) {
     const std::string hparams = dump_json(from_struct(request.hparams()));
     TRY(db::check_json_object(hparams));
@@ -89,7 +92,8 @@ Status DetachedService::patch(const v1::PatchTrialRequest& request, v1::Trial* o
     // Said twice, it has ended the same way.
     const bool repeated = before.trial.state == *state;
     if (!repeated)
-      TRY(context_.loop.ask(core::EndTrial{.trial = id, .run = before.trial.run, .end = *state, .message = ""}));
+      TRY(context_.loop.ask(
+          core::EndTrial{.trial = id, .run = before.trial.run, .end = *state, .message = ""}));
   } else {
     TRY(context_.loop.ask(core::HarnessAlive{.trial = id, .run = before.trial.run}));
   }

@@ -21,7 +21,8 @@ class DetachedService final : public Service {
                     v1::PatchTrialResponse* response);
 
  private:
-  /// The experiment's trial, with other hyperparameters when some are given. `again`: also one that has begun.
+  /// The experiment's trial, with other hyperparameters when some are given. `again`: also one that has
+  /// begun.
   Status trial_of(const v1::CreateTrialRequest& request, bool again, v1::Trial* out) const;
   Status patch(const v1::PatchTrialRequest& request, v1::Trial* out) const;
 };

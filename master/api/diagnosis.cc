@@ -13,7 +13,8 @@ namespace {
 /// The directory of a storage that the master sees; "" for other kinds.
 std::string directory_of(const Json& storage) {
   const auto text = [&](const char* key) {
-    return storage.contains(key) && storage[key].is_string() ? storage[key].get<std::string>() : std::string();
+    return storage.contains(key) && storage[key].is_string() ? storage[key].get<std::string>()
+                                                             : std::string();
   };
   const std::string type = text("type");
   if (type == "directory") return text("container_path");

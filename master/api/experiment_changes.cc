@@ -1,5 +1,7 @@
-// Owns the calls that change an experiment beside its running: its words, the archive, deletion, going on after its
-// end.
+// Owns the calls that change an experiment beside its running: its words, the archive, deletion, going on
+// after its end.
+#include "master/db/experiment_changes.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -11,13 +13,13 @@
 #include "master/api/experiment.h"
 #include "master/api/job.h"
 #include "master/api/trial.h"
-#include "master/db/experiment_changes.h"
 #include "master/db/registry.h"
 
 namespace det::api {
 namespace {
 
-constexpr std::size_t kMaxExperimentName = 256, kLongestText = 4096, kMaxExperimentNotes = 256 * 1024, kLongestLabel = 128;
+constexpr std::size_t kMaxExperimentName = 256, kLongestText = 4096, kMaxExperimentNotes = 256 * 1024,
+                      kLongestLabel = 128;
 constexpr std::size_t kMaxExperimentLabels = 100;
 
 Status check_text(const std::string& field, const std::string& text, std::size_t longest, bool lines) {
@@ -68,7 +70,8 @@ Result<db::ExperimentPatch> patch_of(const v1::PatchExperiment& patch) {
 }
 
 /// The configuration with other numbers of checkpoints to keep.
-Result<std::string> with_gc_policy(const std::string& config, const v1::PatchExperiment::PatchCheckpointStorage& keep) {
+Result<std::string> with_gc_policy(const std::string& config,
+                                   const v1::PatchExperiment::PatchCheckpointStorage& keep) {
   if (keep.save_experiment_best() < 0 || keep.save_trial_best() < 0 || keep.save_trial_latest() < 0)
     return fail(Code::kInvalidArgument, "checkpoint_storage: how many to keep must not be negative");
   TRY_ASSIGN(Json json, parse_json(config, {.bytes = 16 << 20, .depth = 64}));
@@ -90,7 +93,11 @@ struct Totals {
 };
 
 Problem at(const std::string& path, const YamlEntry& entry, const char* code, std::string message) {
-  return {.code = code, .path = path, .message = std::move(message), .file = "override_config", .line = entry.line,
+  return {.code = code,
+          .path = path,
+          .message = std::move(message),
+          .file = "override_config",
+          .line = entry.line,
           .column = entry.column};
 }
 
@@ -183,7 +190,8 @@ Status ExperimentService::remove(ExperimentId id) const {
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   if (!core::is_terminal(row.state)) {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
-                                               std::string(core::state_name(row.state)) + "; cancel or kill it first");
+                                               std::string(core::state_name(row.state)) +
+                                               "; cancel or kill it first");
   }
   TRY_ASSIGN(const auto registered, db::registered(context_.pool, id));
   TRY(db::check_unregistered(registered));
@@ -232,7 +240,8 @@ Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueEx
   if (!totals.wishes.empty()) more = totals.all;
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   if (!core::is_terminal(row.state)) {
-    return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended; activate it");
+    return fail(Code::kFailedPrecondition,
+                "experiment " + std::to_string(id.value) + " has not ended; activate it");
   }
   Status done = continue_search(id, more, request.validate_only());
   if (!done && done.error().code == Code::kInvalidArgument) {

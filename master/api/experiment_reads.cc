@@ -1,5 +1,5 @@
-// Owns what is read of one experiment beside its rows: its history of validations, its context's files, what its
-// search would do.
+// Owns what is read of one experiment beside its rows: its history of validations, its context's files, what
+// its search would do.
 #include <map>
 
 #include "base/archive.h"
@@ -39,8 +39,8 @@ std::map<std::string, std::map<std::string, v1::FileNode>> nodes_of(const std::v
 }
 
 template <typename Out>
-void add_nodes(const std::map<std::string, std::map<std::string, v1::FileNode>>& nodes, const std::string& directory,
-               Out* out) {
+void add_nodes(const std::map<std::string, std::map<std::string, v1::FileNode>>& nodes,
+               const std::string& directory, Out* out) {
   const auto found = nodes.find(directory);
   if (found == nodes.end()) return;
   for (const auto& [path, node] : found->second) {

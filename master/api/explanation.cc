@@ -15,10 +15,10 @@ constexpr int kRecentRuns = 50;
 
 /// What the core knows of those who are asked about, to be looked at elsewhere: its own thread does little.
 struct Sight {
-  std::string pool;  ///< "": nothing waits
-  std::optional<scheduler::Image> image;  ///< of that pool
+  std::string pool;                            ///< "": nothing waits
+  std::optional<scheduler::Image> image;       ///< of that pool
   std::map<core::CommandId, TaskId> commands;  ///< what the numbers below zero mean
-  TrialId trial;  ///< that waits
+  TrialId trial;                               ///< that waits
   int waiting = 0, running = 0;
   std::string otherwise;  ///< when nothing waits: what it does instead
 };
@@ -28,8 +28,8 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 std::string where(const core::Allocation& allocation) {
   std::string text;
   for (const core::AllocationPart& part : allocation.parts) {
-    text += (text.empty() ? "agent " : ", agent ") + part.agent.value + " (" + number(static_cast<int>(part.slots.size())) +
-            (part.slots.size() == 1 ? " slot)" : " slots)");
+    text += (text.empty() ? "agent " : ", agent ") + part.agent.value + " (" +
+            number(static_cast<int>(part.slots.size())) + (part.slots.size() == 1 ? " slot)" : " slots)");
   }
   return text;
 }
@@ -45,9 +45,12 @@ std::string who_is_away(const core::Core& core, const core::Allocation& allocati
     auto agent = core.agents().find(part.agent);
     const bool ended = part.state == core::AllocationState::kTerminated;
     if (ended || agent == core.agents().end() || agent->second.session != 0) continue;
-    const std::string away = "; agent " + part.agent.value + " is out of reach, and nobody knows what runs there: that is over when it is back";
+    const std::string away =
+        "; agent " + part.agent.value +
+        " is out of reach, and nobody knows what runs there: that is over when it is back";
     if (!agent->second.lost_at) return away;
-    const auto left = std::chrono::ceil<std::chrono::seconds>(std::max(*agent->second.lost_at - mono_now(), Duration(0)));
+    const auto left =
+        std::chrono::ceil<std::chrono::seconds>(std::max(*agent->second.lost_at - mono_now(), Duration(0)));
     return away + ", or in " + number(left.count()) + " s, when the agent must have ended it by itself";
   }
   return "";
@@ -69,10 +72,12 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
   const std::string name = "trial " + number(trial.id.value);
   if (core.experiments().at(trial.experiment).unmanaged) return name + " runs outside the cluster";
   if (const core::Allocation* allocation = allocation_of(core, trial)) {
-    return name + (allocation->state == core::AllocationState::kTerminating ? " is leaving " : " has slots: ") +
+    return name +
+           (allocation->state == core::AllocationState::kTerminating ? " is leaving " : " has slots: ") +
            where(*allocation) + who_is_away(core, *allocation);
   }
-  if (core::is_terminal(trial.state)) return name + " has ended: " + std::string(core::state_name(trial.state));
+  if (core::is_terminal(trial.state))
+    return name + " has ended: " + std::string(core::state_name(trial.state));
   if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
   if (trial.held) return name + " waits at a rung of its search, which may let it go on";
   const std::string why = trial.exit_reason.substr(0, trial.exit_reason.find('\n'));
@@ -85,7 +90,8 @@ void copy_pool(const core::Core& core, Sight& sight) {
 }
 
 /// The trials of `wanted` that wait, in their pool.
-void look(const core::Core& core, const core::Experiment& experiment, std::optional<TrialId> wanted, Sight& sight) {
+void look(const core::Core& core, const core::Experiment& experiment, std::optional<TrialId> wanted,
+          Sight& sight) {
   for (const auto& [name, pool] : core.pools()) sight.running += pool.standing(experiment.id).running;
   auto pool = core.pools().find(core.pool_of(experiment));
   if (pool == core.pools().end()) return;
@@ -97,7 +103,8 @@ void look(const core::Core& core, const core::Experiment& experiment, std::optio
   copy_pool(core, sight);
 }
 
-Result<std::shared_ptr<Sight>> see(const Context& context, const std::function<void(const core::Core&, Sight&)>& look) {
+Result<std::shared_ptr<Sight>> see(const Context& context,
+                                   const std::function<void(const core::Core&, Sight&)>& look) {
   auto sight = std::make_shared<Sight>();
   if (!context.loop.inspect([sight, look](const core::Core& core) { look(core, *sight); })) {
     return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
@@ -158,7 +165,8 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
   out->set_queued(found.queued);
   out->set_more_blockers(found.more_blockers);
   for (const scheduler::Blocker& blocker : found.blockers) to_proto(sight, blocker, out->add_blockers());
-  for (const scheduler::Suggestion& suggestion : found.suggestions) to_proto(sight, suggestion, out->add_suggestions());
+  for (const scheduler::Suggestion& suggestion : found.suggestions)
+    to_proto(sight, suggestion, out->add_suggestions());
   if (!found.estimate) return {};
   out->mutable_estimate()->set_seconds(found.estimate->seconds);
   out->mutable_estimate()->set_median(found.estimate->median);
@@ -180,8 +188,8 @@ Status explain_command(const Context& context, const core::Command& command, v1:
                auto allocation = core.allocations().find(AllocationId(command->second.task.value + ".1"));
                if (allocation != core.allocations().end()) {
                  const bool leaves = allocation->second.state == core::AllocationState::kTerminating;
-                 seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") + where(allocation->second) +
-                                  who_is_away(core, allocation->second);
+                 seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") +
+                                  where(allocation->second) + who_is_away(core, allocation->second);
                  return;
                }
                seen.trial = core::as_trial(id);

@@ -1,4 +1,5 @@
-// Owns why a trial or a command waits; ExplanationService. Computed on a copy of its pool, off the core's thread.
+// Owns why a trial or a command waits; ExplanationService. Computed on a copy of its pool, off the core's
+// thread.
 #pragma once
 
 #include "det/v1/explanation.pb.h"

@@ -21,7 +21,8 @@ Pools::Pools(const Context& context)
       })) {}
 
 Result<std::vector<scheduler::PoolShape>> Pools::take() {
-  if (!look_.wait()) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  if (!look_.wait())
+    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   std::vector<scheduler::PoolShape> list;
   for (auto& [name, pool] : *found_) {
     pool.name = name;

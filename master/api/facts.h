@@ -13,8 +13,8 @@
 
 namespace det::api {
 
-/// The default pool and those that agents are in. Asked for when it is made, so that the core answers while something
-/// else is done.
+/// The default pool and those that agents are in. Asked for when it is made, so that the core answers while
+/// something else is done.
 class Pools {
  public:
   explicit Pools(const Context& context);
@@ -27,8 +27,8 @@ class Pools {
   loop::Look look_;
 };
 
-/// Fails when the core or the database does not answer. What the caller may not see is not there. The functions of the
-/// answer ask the database, and take a silent one for a yes; they need the caller to live.
+/// Fails when the core or the database does not answer. What the caller may not see is not there. The
+/// functions of the answer ask the database, and take a silent one for a yes; they need the caller to live.
 Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools);
 
 }  // namespace det::api

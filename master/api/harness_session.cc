@@ -40,10 +40,16 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   // ---- gRPC's callbacks
-  void OnReadDone(bool ok) override { on_edge([self = self_, ok] { self->read_done(ok); }); }
-  void OnWriteDone(bool ok) override { on_edge([self = self_, ok] { self->write_done(ok); }); }
+  void OnReadDone(bool ok) override {
+    on_edge([self = self_, ok] { self->read_done(ok); });
+  }
+  void OnWriteDone(bool ok) override {
+    on_edge([self = self_, ok] { self->write_done(ok); });
+  }
   void OnCancel() override {}
-  void OnDone() override { on_edge([self = std::move(self_)] { self->forget(); }); }
+  void OnDone() override {
+    on_edge([self = std::move(self_)] { self->forget(); });
+  }
 
   // ---- on the edge worker
   void preempt() {
@@ -85,7 +91,10 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
  private:
-  struct Pending { std::int64_t sequence; bool durable = false; };
+  struct Pending {
+    std::int64_t sequence;
+    bool durable = false;
+  };
 
   void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
 
@@ -127,8 +136,9 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     allocation_ = AllocationId(attach.allocation_id());
     const std::string expected = allocation_token(context_.settings.cluster_secret, allocation_);
     if (!credentials_.allocation_token.empty() && !equal_secret(expected, credentials_.allocation_token)) {
-      return refuse(
-          {Code::kUnauthenticated, "the token is not that of allocation " + make_utf8(allocation_.value), {}});
+      return refuse({Code::kUnauthenticated,
+                     "the token is not that of allocation " + make_utf8(allocation_.value),
+                     {}});
     }
     // The core is asked on a worker: the edge worker must not wait.
     context_.workers.post([self = shared_from_this()] {
@@ -150,7 +160,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     auto found = std::make_shared<Found>();
     const bool seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
       auto row = core.trials().find(trial);
-      if (row == core.trials().end() || core::is_terminal(row->second.state) || row->second.run != run) return;
+      if (row == core.trials().end() || core::is_terminal(row->second.state) || row->second.run != run)
+        return;
       auto experiment = core.experiments().find(row->second.experiment);
       if (experiment == core.experiments().end()) return;
       found->current = true;
@@ -226,7 +237,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     attached_ = true;
     v1::MasterMessage message;
     if (credentials_.allocation_token.empty()) {
-      const auto often = std::chrono::duration_cast<std::chrono::milliseconds>(context_.settings.unmanaged_limit / 10);
+      const auto often =
+          std::chrono::duration_cast<std::chrono::milliseconds>(context_.settings.unmanaged_limit / 10);
       message.mutable_attached()->set_alive_milliseconds(std::max<std::int64_t>(often.count(), 1));
     }
     message.mutable_attached()->set_preempt(std::get<core::Attached>(*answer).preempt);
@@ -270,10 +282,12 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   void take_end(std::int64_t sequence, const v1::EndReport& report) {
     const auto state = from_proto(report.state());
     if (!state || !core::is_terminal(*state) || report.message().size() > kLongestMessage) {
-      return refuse({Code::kInvalidArgument, "end: a terminal state, and a message of at most 4096 bytes", {}});
+      return refuse(
+          {Code::kInvalidArgument, "end: a terminal state, and a message of at most 4096 bytes", {}});
     }
-    to_core(sequence,
-            core::EndTrial{.trial = trial_, .run = run_, .end = *state, .message = make_utf8(report.message())});
+    to_core(
+        sequence,
+        core::EndTrial{.trial = trial_, .run = run_, .end = *state, .message = make_utf8(report.message())});
   }
 
   void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {
@@ -294,7 +308,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
   void take_progress(std::int64_t sequence, const v1::ProgressReport& report) {
     if (!(report.progress() >= 0 && report.progress() <= 1) || report.steps_completed() < 0) {
-      return refuse({Code::kInvalidArgument, "progress must be within 0 and 1, steps_completed not negative", {}});
+      return refuse(
+          {Code::kInvalidArgument, "progress must be within 0 and 1, steps_completed not negative", {}});
     }
     to_core(sequence, core::ReportProgress{.trial = trial_,
                                            .run = run_,
@@ -309,9 +324,11 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     pass_on_checkpoint();
   }
 
-  /// A run that starts from a checkpoint fences the one before: what that reported up to there must be rows by then.
+  /// A run that starts from a checkpoint fences the one before: what that reported up to there must be rows
+  /// by then.
   void pass_on_checkpoint() {
-    if (checkpoints_.empty() || pending_.empty() || pending_.front().sequence != checkpoints_.front().first) return;
+    if (checkpoints_.empty() || pending_.empty() || pending_.front().sequence != checkpoints_.front().first)
+      return;
     auto [sequence, input] = std::move(checkpoints_.front());
     checkpoints_.pop_front();
     to_core(sequence, std::move(input));
@@ -328,8 +345,9 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   void report_done(std::int64_t sequence, const Status& status) {
     if (finished_) return;
     if (!status) return refuse(status.error());
-    auto it = std::lower_bound(pending_.begin(), pending_.end(), sequence,
-                               [](const Pending& report, std::int64_t wanted) { return report.sequence < wanted; });
+    auto it =
+        std::lower_bound(pending_.begin(), pending_.end(), sequence,
+                         [](const Pending& report, std::int64_t wanted) { return report.sequence < wanted; });
     if (it != pending_.end() && it->sequence == sequence) it->durable = true;
     std::int64_t acknowledged = 0;
     while (!pending_.empty() && pending_.front().durable) {
@@ -354,7 +372,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void publish(loop::Change::Kind kind) {
-    context_.hub.publish({.kind = kind, .experiment = experiment_, .trial = trial_, .task = task_, .name = "training"});
+    context_.hub.publish(
+        {.kind = kind, .experiment = experiment_, .trial = trial_, .task = task_, .name = "training"});
   }
 
   void refuse(const Error& error) {
@@ -396,7 +415,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   std::string metric_, time_;  ///< the searcher's
   std::int64_t last_sequence_ = 0;
   std::deque<Pending> pending_;
-  std::deque<std::pair<std::int64_t, core::ReportCheckpoint>> checkpoints_;  ///< what is before them is not durable yet
+  std::deque<std::pair<std::int64_t, core::ReportCheckpoint>>
+      checkpoints_;  ///< what is before them is not durable yet
   std::vector<db::MetricRow> rows_;
   std::vector<std::int64_t> row_sequences_;
   bool rows_in_flight_ = false;

@@ -73,7 +73,8 @@ v1::Job to_job(const Queued& one) {
   return job;
 }
 
-/// Everything on the thread of the core, so nothing but copies. Not what is paused: it neither waits nor runs.
+/// Everything on the thread of the core, so nothing but copies. Not what is paused: it neither waits nor
+/// runs.
 std::vector<Queued> queued(const core::Core& core) {
   const std::map<ExperimentId, Slots> slots = slots_of(core);
   std::vector<Queued> found;
@@ -83,16 +84,28 @@ std::vector<Queued> queued(const core::Core& core) {
       auto known = core.commands().find(core::command_of(id));
       if (known == core.commands().end()) continue;
       const core::Command& command = known->second;
-      found.push_back({.pool = core.pool_of(command), .place = command.queue, .id = id, .slots = its,
-                       .owner = command.owner, .submitted = command.submitted, .job_id = command.job_id,
-                       .command = command.config, .task = command.task});
+      found.push_back({.pool = core.pool_of(command),
+                       .place = command.queue,
+                       .id = id,
+                       .slots = its,
+                       .owner = command.owner,
+                       .submitted = command.submitted,
+                       .job_id = command.job_id,
+                       .command = command.config,
+                       .task = command.task});
     } else {
       auto known = core.experiments().find(id);
       if (known == core.experiments().end() || known->second.unmanaged) continue;
       const core::Experiment& experiment = known->second;
-      found.push_back({.pool = core.pool_of(experiment), .place = experiment.queue, .id = id, .slots = its,
-                       .owner = experiment.owner, .submitted = experiment.submitted, .job_id = experiment.job_id,
-                       .experiment = experiment.config, .progress = experiment.progress});
+      found.push_back({.pool = core.pool_of(experiment),
+                       .place = experiment.queue,
+                       .id = id,
+                       .slots = its,
+                       .owner = experiment.owner,
+                       .submitted = experiment.submitted,
+                       .job_id = experiment.job_id,
+                       .experiment = experiment.config,
+                       .progress = experiment.progress});
     }
   }
   return found;
@@ -145,11 +158,12 @@ Status authorize_job(const Context& context, const Caller& caller, Action action
   return authorize(caller, action, target, {job.entity}, context.pool);
 }
 
-Result<core::UpdateJob> to_input(const Context& context, const Caller& caller, const v1::QueueControl& control,
-                                 const Jobs& jobs) {
+Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,
+                                 const v1::QueueControl& control, const Jobs& jobs) {
   const auto find = [&](const std::string& job, Action action) -> Result<ExperimentId> {
     auto it = jobs.find(job);
-    if (it == jobs.end()) return fail(Code::kNotFound, "job " + make_utf8(job) + " has ended or does not exist");
+    if (it == jobs.end())
+      return fail(Code::kNotFound, "job " + make_utf8(job) + " has ended or does not exist");
     TRY(authorize_job(context, caller, action, it->second));
     return it->second.id;
   };
@@ -159,7 +173,8 @@ Result<core::UpdateJob> to_input(const Context& context, const Caller& caller, c
     case v1::QueueControl::kAheadOf:
     case v1::QueueControl::kBehindOf: {
       const bool ahead = control.action_case() == v1::QueueControl::kAheadOf;
-      core::UpdateJob::Beside beside{.side = ahead ? scheduler::Side::kAhead : scheduler::Side::kBehind, .anchor = {}};
+      core::UpdateJob::Beside beside{.side = ahead ? scheduler::Side::kAhead : scheduler::Side::kBehind,
+                                     .anchor = {}};
       TRY_ASSIGN(beside.anchor, find(ahead ? control.ahead_of() : control.behind_of(), Action::kView));
       input.beside = beside;
       break;
@@ -177,9 +192,10 @@ Result<core::UpdateJob> to_input(const Context& context, const Caller& caller, c
       input.max_slots = control.max_slots();
       break;
     case v1::QueueControl::ACTION_NOT_SET:
-      return fail(Code::kInvalidArgument, "job " + control.job_id() +
-                                              ": say what to change: priority, weight, max_slots, resource_pool, "
-                                              "ahead_of or behind_of");
+      return fail(Code::kInvalidArgument,
+                  "job " + control.job_id() +
+                      ": say what to change: priority, weight, max_slots, resource_pool, "
+                      "ahead_of or behind_of");
   }
   return input;
 }
@@ -204,10 +220,12 @@ Result<expconf::Policies> limits_of_job(const Context& context, ExperimentId job
 Status check_limits(const Context& context, const core::UpdateJob& input) {
   if (!input.priority && !input.max_slots && !input.beside) return {};
   TRY_ASSIGN(const expconf::Policies limits, limits_of_job(context, input.experiment));
-  if (input.max_slots && limits.max_slots && (*input.max_slots == 0 || *input.max_slots > limits.max_slots->value)) {
-    return fail(Code::kInvalidArgument, "max_slots must be at most " + std::to_string(limits.max_slots->value) +
-                                            ", the limit set by " + limits.max_slots->set_by + ", not " +
-                                            (*input.max_slots == 0 ? "0 (no limit)" : std::to_string(*input.max_slots)));
+  if (input.max_slots && limits.max_slots &&
+      (*input.max_slots == 0 || *input.max_slots > limits.max_slots->value)) {
+    return fail(Code::kInvalidArgument,
+                "max_slots must be at most " + std::to_string(limits.max_slots->value) +
+                    ", the limit set by " + limits.max_slots->set_by + ", not " +
+                    (*input.max_slots == 0 ? "0 (no limit)" : std::to_string(*input.max_slots)));
   }
   std::optional<int> priority = input.priority;
   if (input.beside) {
@@ -225,10 +243,11 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
     priority = *its;
   }
   if (!priority || !limits.priority_limit || *priority >= limits.priority_limit->value) return {};
-  return fail(Code::kInvalidArgument, "priority must be at least " + std::to_string(limits.priority_limit->value) +
-                                          " (smaller goes first), the limit set by " + limits.priority_limit->set_by +
-                                          ", not " + std::to_string(*priority) +
-                                          (input.beside ? ", that of the job it would stand beside" : ""));
+  return fail(Code::kInvalidArgument,
+              "priority must be at least " + std::to_string(limits.priority_limit->value) +
+                  " (smaller goes first), the limit set by " + limits.priority_limit->set_by + ", not " +
+                  std::to_string(*priority) +
+                  (input.beside ? ", that of the job it would stand beside" : ""));
 }
 
 /// Only into a pool that is there and could hold its trials.
@@ -302,11 +321,12 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
 }
 
 Result<std::vector<v1::Job>> JobService::page(const Caller& caller, const v1::GetJobsRequest& request,
-                                           v1::Pagination* pagination) const {
+                                              v1::Pagination* pagination) const {
   TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
   std::erase_if(all, [&](const v1::Job& job) {
     const auto& states = request.states();
-    const bool state = states.empty() || std::find(states.begin(), states.end(), job.summary().state()) != states.end();
+    const bool state =
+        states.empty() || std::find(states.begin(), states.end(), job.summary().state()) != states.end();
     return !state || (!request.resource_pool().empty() && job.resource_pool() != request.resource_pool());
   });
   if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());

@@ -11,12 +11,14 @@
 namespace det::api {
 namespace {
 
-constexpr Duration kDefaultJoinLifespan = std::chrono::hours(1), kMaxJoinLifespan = std::chrono::hours(24 * 30);
+constexpr Duration kDefaultJoinLifespan = std::chrono::hours(1),
+                   kMaxJoinLifespan = std::chrono::hours(24 * 30);
 constexpr int kMostUses = 1000;
 constexpr std::size_t kMaxAgentName = 128;
 
 bool is_name(const std::string& text) {
-  return !text.empty() && text.size() <= kMaxAgentName && !has_control_characters(text) && !find_bad_utf8(text);
+  return !text.empty() && text.size() <= kMaxAgentName && !has_control_characters(text) &&
+         !find_bad_utf8(text);
 }
 
 void to_proto(const db::JoinToken& token, v1::JoinTokenInfo* out) {
@@ -30,11 +32,12 @@ void to_proto(const db::JoinToken& token, v1::JoinTokenInfo* out) {
 }
 
 /// A certificate for the agent's key, and its row.
-Result<std::pair<std::string, db::AgentCertificate>> sign(const Authority& authority, const std::string& request,
-                                                          const AgentId& agent) {
+Result<std::pair<std::string, db::AgentCertificate>> sign(const Authority& authority,
+                                                          const std::string& request, const AgentId& agent) {
   db::AgentCertificate row{.agent = agent};
   TRY_ASSIGN(row.key_digest, request_key_digest(request));
-  TRY_ASSIGN(std::string certificate, sign_client(authority.identity, request, agent.value, authority.lifetime));
+  TRY_ASSIGN(std::string certificate,
+             sign_client(authority.identity, request, agent.value, authority.lifetime));
   TRY_ASSIGN(const CertificateFacts facts, read_certificate(certificate));
   row.fingerprint = facts.fingerprint;
   row.expires = facts.expires;
@@ -62,13 +65,15 @@ Result<const Authority*> JoinService::authority() const {
 Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenRequest& request,
                                   v1::PostJoinTokenResponse* response) {
   TRY_ASSIGN(const Authority* authority, this->authority());
-  for (const auto& [field, text] : {std::pair{"pool", request.pool()}, std::pair{"agent_id", request.agent_id()}}) {
+  for (const auto& [field, text] :
+       {std::pair{"pool", request.pool()}, std::pair{"agent_id", request.agent_id()}}) {
     if (!text.empty() && !is_name(text))
       return fail(Code::kInvalidArgument,
                   std::string(field) + ": at most 128 characters, none of them control characters");
   }
   if (request.uses() < 0 || request.uses() > kMostUses)
-    return fail(Code::kInvalidArgument, "uses: must be from 1 to 1000, got " + std::to_string(request.uses()));
+    return fail(Code::kInvalidArgument,
+                "uses: must be from 1 to 1000, got " + std::to_string(request.uses()));
   Duration lifetime = kDefaultJoinLifespan;
   if (!request.lifespan().empty()) {
     const auto read = parse_duration(request.lifespan());
@@ -77,13 +82,12 @@ Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenR
     lifetime = *read;
   }
   const std::string secret = "det_j_" + random_token();
-  TRY_ASSIGN(const db::JoinToken token,
-             db::create_join_token(context_.pool,
-                                   {.pool = request.pool(),
-                                    .agent = request.agent_id(),
-                                    .uses_left = std::max(1, request.uses()),
-                                    .created_by = caller.user.name},
-                                   token_hash(secret), lifetime));
+  TRY_ASSIGN(const db::JoinToken token, db::create_join_token(context_.pool,
+                                                              {.pool = request.pool(),
+                                                               .agent = request.agent_id(),
+                                                               .uses_left = std::max(1, request.uses()),
+                                                               .created_by = caller.user.name},
+                                                              token_hash(secret), lifetime));
   // With the pin the agent knows its master before it says the secret.
   response->set_token(secret + "." + authority->pin);
   to_proto(token, response->mutable_info());
@@ -120,7 +124,8 @@ Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v
                       {"object", "agent " + agent.value},
                       {"outcome", outcome},
                       {"address", caller.credentials.address}});
-  if (!admitted && admitted.error().code == Code::kUnauthenticated) return admitted;  // strangers must not fill tables
+  if (!admitted && admitted.error().code == Code::kUnauthenticated)
+    return admitted;  // strangers must not fill tables
   const Status kept = db::add_audit(context_.pool, {.action = "JoinService/Join",
                                                     .object = "agent " + agent.value,
                                                     .outcome = outcome,
@@ -130,18 +135,20 @@ Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v
   return admitted;
 }
 
-Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer, v1::JoinResponse* response) const {
+Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer,
+                          v1::JoinResponse* response) const {
   TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, context_.pool));
   TRY_ASSIGN(const Authority* authority, this->authority());
-  if (!caller.agent) return fail(Code::kFailedPrecondition, "this agent has no certificate that could be renewed");
+  if (!caller.agent)
+    return fail(Code::kFailedPrecondition, "this agent has no certificate that could be renewed");
   TRY_ASSIGN(const auto signature, sign(*authority, request.request(), *caller.agent));
   TRY(db::renew_agent(context_.pool, signature.second));
   response->set_certificate(signature.first);
   return {};
 }
 
-grpc::ServerUnaryReactor* JoinService::Renew(grpc::CallbackServerContext* call, const v1::RenewRequest* request,
-                                             v1::JoinResponse* response) {
+grpc::ServerUnaryReactor* JoinService::Renew(grpc::CallbackServerContext* call,
+                                             const v1::RenewRequest* request, v1::JoinResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   post(context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
     reactor->Finish(to_grpc(renew(*request, peer, response)));

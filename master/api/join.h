@@ -11,7 +11,8 @@ namespace det::api {
 /// What signs agents' certificates. The key never leaves the process.
 struct Authority {
   Identity identity;
-  std::string pin;  ///< SHA-256 (hexadecimal) of what agents believe the master by: the last certificate that it shows
+  std::string pin;  ///< SHA-256 (hexadecimal) of what agents believe the master by: the last certificate that
+                    ///< it shows
   Duration lifetime = std::chrono::hours(24 * 30);  ///< of a certificate; agents renew when a third is left
 };
 

@@ -75,12 +75,11 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
     // Long reads are watched like the followed ones: who may read now may be put out before the end.
-    watched_ =
-        context_.streams->open(reading_.method, credentials_, reading_.request,
-                               [weak = weak_from_this()](const Error& error) {
-                                 if (auto self = weak.lock())
-                                   self->on_edge([self, error] { self->cut(error); });
-                               });
+    watched_ = context_.streams->open(reading_.method, credentials_, reading_.request,
+                                      [weak = weak_from_this()](const Error& error) {
+                                        if (auto self = weak.lock())
+                                          self->on_edge([self, error] { self->cut(error); });
+                                      });
     if (reading_.follow) {
       // Told of changes before the first read: nothing falls between. The listener owns us until it is taken
       // back.

@@ -37,8 +37,8 @@ std::uint64_t first_after(std::int64_t offset) {
 
 }  // namespace
 
-/// One reader of the log. Who it is is asked on a worker, lines are written on gRPC's threads, the rest is of the edge
-/// worker.
+/// One reader of the log. Who it is is asked on a worker, lines are written on gRPC's threads, the rest is of
+/// the edge worker.
 class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResponse>,
                               public std::enable_shared_from_this<Reader> {
  public:
@@ -89,9 +89,11 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
     // Tells the gateway that an answer has begun, though its first line may be long in coming.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
-    watched_ = context_.streams->open(kMasterLogs, credentials_, request_, [weak = weak_from_this()](const Error& error) {
-      if (auto self = weak.lock()) self->on_edge([self, error] { self->cut(error); });
-    });
+    watched_ = context_.streams->open(kMasterLogs, credentials_, request_,
+                                      [weak = weak_from_this()](const Error& error) {
+                                        if (auto self = weak.lock())
+                                          self->on_edge([self, error] { self->cut(error); });
+                                      });
     on_edge([self = self_] {
       std::erase_if(self->service_.readers_, [](const auto& other) { return other.expired(); });
       self->service_.readers_.push_back(self);
@@ -187,8 +189,8 @@ Status MasterService::PatchMasterConfig(const Caller& caller, const v1::PatchMas
   return {};
 }
 
-grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterService::MasterLogs(grpc::CallbackServerContext* call,
-                                                                            const v1::MasterLogsRequest* request) {
+grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterService::MasterLogs(
+    grpc::CallbackServerContext* call, const v1::MasterLogsRequest* request) {
   auto reader = std::make_shared<Reader>(*this, call, *request);
   reader->start();
   return reader.get();

@@ -26,14 +26,16 @@ Status check_model_name(const std::string& name) {
 
 Status check_text(const char* what, const std::string& text, std::size_t longest) {
   if (text.size() <= longest && !find_bad_utf8(text) && text.find('\0') == std::string::npos) return {};
-  return fail(Code::kInvalidArgument, std::string(what) + ": at most " + std::to_string(longest) + " bytes of text");
+  return fail(Code::kInvalidArgument,
+              std::string(what) + ": at most " + std::to_string(longest) + " bytes of text");
 }
 
 template <typename Strings>
 Result<std::vector<std::string>> check_labels(const Strings& given) {
   std::vector<std::string> labels;
   for (const std::string& label : given) {
-    if (trim(label).empty() || label.size() > kMaxModelName || has_control_characters(label) || find_bad_utf8(label))
+    if (trim(label).empty() || label.size() > kMaxModelName || has_control_characters(label) ||
+        find_bad_utf8(label))
       return fail(Code::kInvalidArgument, "labels: each has 1 to 128 bytes and no control characters");
     if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
   }
@@ -137,7 +139,8 @@ Result<std::optional<std::int64_t>> ModelService::workspace_of(const Caller& cal
                                                                const std::string& name) const {
   if (id == 0 && name.empty()) return std::optional<std::int64_t>();
   if (id == 0) {
-    TRY_ASSIGN(const auto page, db::list_workspaces(context_.pool, {.visible = caller.grants.visible(), .exact_name = name}));
+    TRY_ASSIGN(const auto page,
+               db::list_workspaces(context_.pool, {.visible = caller.grants.visible(), .exact_name = name}));
     for (const db::WorkspaceRow& row : page.rows)
       if (row.name == name) id = row.id;
     if (id == 0) return fail(Code::kNotFound, "workspace \"" + make_utf8(name) + "\" not found");
@@ -154,7 +157,8 @@ Status ModelService::show(const std::string& model, v1::Model* out) const {
   return {};
 }
 
-Status ModelService::show(const Caller& caller, const std::string& model, const std::vector<db::ModelVersionRow>& rows,
+Status ModelService::show(const Caller& caller, const std::string& model,
+                          const std::vector<db::ModelVersionRow>& rows,
                           google::protobuf::RepeatedPtrField<v1::ModelVersion>* out) const {
   v1::Model shown;
   TRY(show(model, &shown));
@@ -188,17 +192,18 @@ Status ModelService::show(const Caller& caller, const std::string& model, std::i
 
 Status ModelService::GetModels(const Caller& caller, const v1::GetModelsRequest& request,
                                v1::GetModelsResponse* response) {
-  db::ModelFilter filter{.visible = caller.grants.visible(),
-                         .name = make_utf8(request.name()),
-                         .description = make_utf8(request.description()),
-                         .labels = {request.labels().begin(), request.labels().end()},
-                         .users = {request.users().begin(), request.users().end()},
-                         .user_ids = {request.user_ids().begin(), request.user_ids().end()},
-                         .workspaces = {request.workspace_ids().begin(), request.workspace_ids().end()},
-                         .workspace_names = {request.workspace_names().begin(), request.workspace_names().end()},
-                         .id = request.id(),
-                         .sort = sort_of(request.sort_by()),
-                         .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  db::ModelFilter filter{
+      .visible = caller.grants.visible(),
+      .name = make_utf8(request.name()),
+      .description = make_utf8(request.description()),
+      .labels = {request.labels().begin(), request.labels().end()},
+      .users = {request.users().begin(), request.users().end()},
+      .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+      .workspaces = {request.workspace_ids().begin(), request.workspace_ids().end()},
+      .workspace_names = {request.workspace_names().begin(), request.workspace_names().end()},
+      .id = request.id(),
+      .sort = sort_of(request.sort_by()),
+      .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
   if (request.has_archived()) filter.archived = request.archived().value();
   TRY_ASSIGN(const auto page, db::list_models(context_.pool, filter));
   for (const db::ModelRow& row : page.rows) fill(row, response->add_models());
@@ -214,8 +219,9 @@ Status ModelService::PostModel(const Caller& caller, const v1::PostModelRequest&
   db::ModelRow row{.name = request.name(), .description = request.description(), .notes = request.notes()};
   TRY_ASSIGN(row.labels, check_labels(request.labels()));
   TRY_ASSIGN(row.metadata, metadata_text(request.metadata()));
-  const std::int64_t wanted =
-      request.workspace_id() == 0 && request.workspace_name().empty() ? db::kDefaultWorkspace : request.workspace_id();
+  const std::int64_t wanted = request.workspace_id() == 0 && request.workspace_name().empty()
+                                  ? db::kDefaultWorkspace
+                                  : request.workspace_id();
   TRY_ASSIGN(const auto workspace, workspace_of(caller, wanted, request.workspace_name()));
   row.workspace = *workspace;
   row.owner = caller.user.id;

@@ -1,4 +1,5 @@
-// Owns ModelService: the model registry. Its rows, and what a registered checkpoint is protected from: db/registry.h.
+// Owns ModelService: the model registry. Its rows, and what a registered checkpoint is protected from:
+// db/registry.h.
 #pragma once
 
 #include "det/v1/model.pb.h"
@@ -39,9 +40,10 @@ class ModelService final : public Service {
                             v1::DeleteModelVersionResponse* response);
 
  private:
-  /// Where a model goes: the number, or the workspace of the name; nothing when neither is given. The caller may edit
-  /// there.
-  Result<std::optional<std::int64_t>> workspace_of(const Caller& caller, std::int64_t id, const std::string& name) const;
+  /// Where a model goes: the number, or the workspace of the name; nothing when neither is given. The caller
+  /// may edit there.
+  Result<std::optional<std::int64_t>> workspace_of(const Caller& caller, std::int64_t id,
+                                                   const std::string& name) const;
   Status show(const std::string& model, v1::Model* out) const;
   /// With their checkpoints, as far as the caller may look at them.
   Status show(const Caller& caller, const std::string& model, const std::vector<db::ModelVersionRow>& rows,

@@ -11,7 +11,8 @@ namespace {
 
 using expconf::Workload;
 
-/// As the database and the API call it; upstream's word for tasks is of notebooks, TensorBoards, shells and commands.
+/// As the database and the API call it; upstream's word for tasks is of notebooks, TensorBoards, shells and
+/// commands.
 const char* name_of(Workload workload) { return workload == Workload::kTask ? "NTSC" : "EXPERIMENT"; }
 
 /// What problems call them.
@@ -20,12 +21,13 @@ std::string of_workspace(const std::string& kind, const std::string& name) {
   return kind + " of workspace \"" + name + "\"";
 }
 
-Result<db::PolicyKey> key_of(const std::string& workload, std::optional<std::int64_t> workspace = std::nullopt) {
+Result<db::PolicyKey> key_of(const std::string& workload,
+                             std::optional<std::int64_t> workspace = std::nullopt) {
   for (const Workload each : {Workload::kExperiment, Workload::kTask}) {
     if (to_upper(workload) == name_of(each)) return db::PolicyKey{name_of(each), workspace};
   }
-  return fail(Code::kInvalidArgument,
-              "workload type must be EXPERIMENT or NTSC (tasks: commands), got \"" + make_utf8(workload) + "\"");
+  return fail(Code::kInvalidArgument, "workload type must be EXPERIMENT or NTSC (tasks: commands), got \"" +
+                                          make_utf8(workload) + "\"");
 }
 
 }  // namespace
@@ -53,7 +55,8 @@ Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, Workload work
   return documents;
 }
 
-Result<expconf::Policies> limits_of(db::Pool& pool, Workload workload, std::optional<std::int64_t> workspace) {
+Result<expconf::Policies> limits_of(db::Pool& pool, Workload workload,
+                                    std::optional<std::int64_t> workspace) {
   TRY_ASSIGN(const auto documents, policies_of(pool, workload, workspace));
   expconf::Policies limits;
   for (const expconf::Document& each : documents) {
@@ -81,13 +84,17 @@ Status ConfigPolicyService::get(const db::PolicyKey& key, v1::GetConfigPoliciesR
   return {};
 }
 
-Status ConfigPolicyService::put(const db::PolicyKey& key, const std::string& text, const std::string& file_name,
-                                const Caller& caller, v1::PutConfigPoliciesResponse* response) const {
+Status ConfigPolicyService::put(const db::PolicyKey& key, const std::string& text,
+                                const std::string& file_name, const Caller& caller,
+                                v1::PutConfigPoliciesResponse* response) const {
   const std::string file = file_name.empty() ? "config policy" : make_utf8(file_name.substr(0, 256));
-  const Workload workload = key.workload == name_of(Workload::kTask) ? Workload::kTask : Workload::kExperiment;
+  const Workload workload =
+      key.workload == name_of(Workload::kTask) ? Workload::kTask : Workload::kExperiment;
   TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(text, file, workload));
   TRY(db::set_config_policies(context_.pool, key, text, caller.user.id));
-  log::info("config policies set", {{"user", caller.user.name}, {"workload", key.workload}, {"workspace", key.workspace.value_or(0)}});
+  log::info(
+      "config policies set",
+      {{"user", caller.user.name}, {"workload", key.workload}, {"workspace", key.workspace.value_or(0)}});
   for (const Problem& warning : policies.warnings) response->add_warnings(make_utf8(to_string(warning)));
   yaml_to_struct(masked_policies(text), response->mutable_config_policies());
   return {};
@@ -95,7 +102,8 @@ Status ConfigPolicyService::put(const db::PolicyKey& key, const std::string& tex
 
 Status ConfigPolicyService::remove(const db::PolicyKey& key, const Caller& caller) const {
   TRY(db::delete_config_policies(context_.pool, key));
-  log::info("config policies deleted", {{"user", caller.user.name}, {"workspace", key.workspace.value_or(0)}});
+  log::info("config policies deleted",
+            {{"user", caller.user.name}, {"workspace", key.workspace.value_or(0)}});
   return {};
 }
 

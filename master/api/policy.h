@@ -1,5 +1,5 @@
-// Owns ConfigPolicyService: what admins fix in new experiments and tasks, and how far users may go; and which policies
-// bind one.
+// Owns ConfigPolicyService: what admins fix in new experiments and tasks, and how far users may go; and which
+// policies bind one.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,8 @@ std::vector<expconf::Document> policies_at(const db::Destination& place);
 Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, expconf::Workload workload,
                                                    std::optional<std::int64_t> workspace);
 /// The strictest limits of those policies.
-Result<expconf::Policies> limits_of(db::Pool& pool, expconf::Workload workload, std::optional<std::int64_t> workspace);
+Result<expconf::Policies> limits_of(db::Pool& pool, expconf::Workload workload,
+                                    std::optional<std::int64_t> workspace);
 
 class ConfigPolicyService final : public Service {
  public:
@@ -43,8 +44,8 @@ class ConfigPolicyService final : public Service {
 
  private:
   Status get(const db::PolicyKey& key, v1::GetConfigPoliciesResponse* response) const;
-  Status put(const db::PolicyKey& key, const std::string& text, const std::string& file_name, const Caller& caller,
-             v1::PutConfigPoliciesResponse* response) const;
+  Status put(const db::PolicyKey& key, const std::string& text, const std::string& file_name,
+             const Caller& caller, v1::PutConfigPoliciesResponse* response) const;
   Status remove(const db::PolicyKey& key, const Caller& caller) const;
 };
 

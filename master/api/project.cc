@@ -46,7 +46,8 @@ Status check_key(const std::string& key) {
   const bool plain = !key.empty() && key.size() <= 10 &&
                      key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string::npos;
   // P and a number is what a project has by itself.
-  const bool taken = key.size() > 1 && key[0] == 'P' && key.find_first_not_of("0123456789", 1) == std::string::npos;
+  const bool taken =
+      key.size() > 1 && key[0] == 'P' && key.find_first_not_of("0123456789", 1) == std::string::npos;
   if (plain && !taken) return {};
   return fail(Code::kInvalidArgument, "key: 1 to 10 capital letters and digits, other than P and a number");
 }

@@ -36,18 +36,20 @@ struct CoreFigures {
 
 CoreFigures::Allocation describe(const core::Core& core, const core::Allocation& allocation) {
   CoreFigures::Allocation out{.id = allocation.id.value,
-                       .task = allocation.id.value.substr(0, allocation.id.value.rfind('.')),
-                       .owner = core::is_command(allocation.trial) ? "command"
-                                                                   : "trial " + std::to_string(allocation.trial.value),
-                       .state = std::string(core::allocation_state_name(allocation.state)),
-                       .pool = allocation.pool,
-                       .devices = {}};
+                              .task = allocation.id.value.substr(0, allocation.id.value.rfind('.')),
+                              .owner = core::is_command(allocation.trial)
+                                           ? "command"
+                                           : "trial " + std::to_string(allocation.trial.value),
+                              .state = std::string(core::allocation_state_name(allocation.state)),
+                              .pool = allocation.pool,
+                              .devices = {}};
   for (const core::AllocationPart& part : allocation.parts) {
     auto agent = core.agents().find(part.agent);
     if (agent == core.agents().end()) continue;
     for (const int slot : part.slots) {
       const auto& devices = agent->second.slots;
-      if (static_cast<std::size_t>(slot) < devices.size() && !devices[static_cast<std::size_t>(slot)].uuid.empty())
+      if (static_cast<std::size_t>(slot) < devices.size() &&
+          !devices[static_cast<std::size_t>(slot)].uuid.empty())
         out.devices.push_back(devices[static_cast<std::size_t>(slot)].uuid);
     }
   }
@@ -84,9 +86,10 @@ Result<std::shared_ptr<CoreFigures>> see(const Context& context) {
 
 /// Rows of every table by state.
 Status add_counts(const Context& context, PromText& text) {
-  constexpr std::array kTables{std::pair{"det_experiments", "SELECT state, count(*) FROM experiments GROUP BY state"},
-                               std::pair{"det_trials", "SELECT state, count(*) FROM trials GROUP BY state"},
-                               std::pair{"det_commands", "SELECT state, count(*) FROM commands GROUP BY state"}};
+  constexpr std::array kTables{
+      std::pair{"det_experiments", "SELECT state, count(*) FROM experiments GROUP BY state"},
+      std::pair{"det_trials", "SELECT state, count(*) FROM trials GROUP BY state"},
+      std::pair{"det_commands", "SELECT state, count(*) FROM commands GROUP BY state"}};
   for (const auto& [name, sql] : kTables) {
     text.metric(name, "gauge", "How many there are, by state.");
     TRY_ASSIGN(const db::Rows rows, context.pool.query(sql));
@@ -117,14 +120,18 @@ void add_relations(const CoreFigures& seen, PromText& text) {
   for (const auto& one : seen.allocations)
     text.sample({{"allocation_id", one.id}, {"task_id", one.task}, {"task_actor", one.owner}}, 1);
   text.metric("det_container_id_allocation_id", "gauge", "What runs of an allocation.");
-  for (const auto& one : seen.allocations) text.sample({{"container_id", one.id}, {"allocation_id", one.id}}, 1);
+  for (const auto& one : seen.allocations)
+    text.sample({{"container_id", one.id}, {"allocation_id", one.id}}, 1);
   text.metric("det_gpu_uuid_container_id", "gauge", "Which device an allocation holds.");
   for (const auto& one : seen.allocations)
-    for (const std::string& uuid : one.devices) text.sample({{"gpu_uuid", uuid}, {"container_id", one.id}}, 1);
+    for (const std::string& uuid : one.devices)
+      text.sample({{"gpu_uuid", uuid}, {"container_id", one.id}}, 1);
   text.metric("det_job_id_experiment_id", "gauge", "Which experiment a job is.");
-  for (const auto& [job, id] : seen.jobs) text.sample({{"job_id", job}, {"experiment_id", std::to_string(id)}}, 1);
+  for (const auto& [job, id] : seen.jobs)
+    text.sample({{"job_id", job}, {"experiment_id", std::to_string(id)}}, 1);
   text.metric("det_experiment_id_label", "gauge", "Labels of live experiments.");
-  for (const auto& [id, label] : seen.labels) text.sample({{"experiment_id", std::to_string(id)}, {"label", label}}, 1);
+  for (const auto& [id, label] : seen.labels)
+    text.sample({{"experiment_id", std::to_string(id)}, {"label", label}}, 1);
 }
 
 Result<std::string> state_text(const Context& context) {
@@ -141,14 +148,16 @@ void add_calls(const CallStats& stats, PromText& text) {
   for (const auto& [name, method] : stats.methods()) {
     double count = 0;
     std::array<double, CallStats::kBounds.size() + 1> until{};
-    for (std::size_t i = 0; i < until.size(); ++i) until[i] = count += static_cast<double>(method.buckets[i].load());
+    for (std::size_t i = 0; i < until.size(); ++i)
+      until[i] = count += static_cast<double>(method.buckets[i].load());
     if (count == 0) continue;
     const std::string label = name.substr(std::string_view("/det.v1.").size());
     for (std::size_t i = 0; i < until.size(); ++i) {
       std::string bound = "+Inf";
       if (i < CallStats::kBounds.size()) {
         std::array<char, 32> digits;
-        bound.assign(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), CallStats::kBounds[i]).ptr);
+        bound.assign(digits.data(),
+                     std::to_chars(digits.data(), digits.data() + digits.size(), CallStats::kBounds[i]).ptr);
       }
       text.sample("_bucket", {{"method", label}, {"le", bound}}, until[i]);
     }
@@ -158,7 +167,8 @@ void add_calls(const CallStats& stats, PromText& text) {
   text.metric("det_call_failures_total", "counter", "Calls that were refused or failed.");
   for (const auto& [name, method] : stats.methods()) {
     if (method.failed.load() != 0)
-      text.sample({{"method", name.substr(std::string_view("/det.v1.").size())}}, static_cast<double>(method.failed.load()));
+      text.sample({{"method", name.substr(std::string_view("/det.v1.").size())}},
+                  static_cast<double>(method.failed.load()));
   }
 }
 
@@ -174,7 +184,8 @@ std::string master_text(const Context& context) {
   one("det_core_steps_total", "counter", "Inputs that the core has taken.", static_cast<double>(loop.steps));
   one("det_core_step_seconds_total", "counter", "Time that the core has spent on them.", loop.step_seconds);
   one("det_core_queue", "gauge", "Inputs that wait for the core.", static_cast<double>(loop.queued));
-  one("det_writer_depth", "gauge", "Groups of writes that are not durable yet.", static_cast<double>(loop.undurable));
+  one("det_writer_depth", "gauge", "Groups of writes that are not durable yet.",
+      static_cast<double>(loop.undurable));
   one("det_metric_reports_total", "counter", "Reports of metrics that became durable.",
       static_cast<double>(context.calls->metric_reports.load()));
   one("det_log_lines_total", "counter", "Lines of task logs that became durable.",
@@ -187,7 +198,8 @@ Result<std::string> targets(const Context& context) {
   TRY_ASSIGN(const auto seen, see(context));
   Json list = Json::array();
   for (const CoreFigures::Agent& agent : seen->agents) {
-    const std::string host = agent.address.find(':') == std::string::npos ? agent.address : "[" + agent.address + "]";
+    const std::string host =
+        agent.address.find(':') == std::string::npos ? agent.address : "[" + agent.address + "]";
     list.push_back({{"targets", {host + ":" + kCadvisorPort, host + ":" + kDcgmPort}},
                     {"labels", {{"det_agent_id", agent.id}, {"det_resource_pool", agent.pool}}}});
   }

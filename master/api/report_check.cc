@@ -44,8 +44,8 @@ Status check_metrics(const v1::MetricsReport& report) {
   return {};
 }
 
-Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial, RunNumber run,
-                                                      WallTime time) {
+Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,
+                                                      RunNumber run, WallTime time) {
   const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "checkpoint: steps_completed must not be negative");
@@ -62,7 +62,8 @@ Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport
                                 .uuid = CheckpointId(report.uuid()),
                                 .steps_completed = report.steps_completed(),
                                 .resources = resources_text,
-                                .metadata = metadata, .reported = time};
+                                .metadata = metadata,
+                                .reported = time};
 }
 
 }  // namespace det::api

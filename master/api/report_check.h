@@ -13,7 +13,7 @@ namespace det::api {
 Status check_group(const std::string& group);  ///< the name alone
 Status check_metrics(const v1::MetricsReport& report);
 /// What the core is told of a checkpoint. kInvalidArgument for what could not be stored.
-Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial, RunNumber run,
-                                                      WallTime time);
+Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,
+                                                      RunNumber run, WallTime time);
 
 }  // namespace det::api

@@ -6,8 +6,10 @@ namespace det::api {
 namespace {
 
 bool fits(const Named& named, const core::Allocation& allocation, const core::Trial& trial) {
-  return (!named.experiment || *named.experiment == trial.experiment) && (!named.trial || *named.trial == trial.id) &&
-         (!named.allocation || *named.allocation == allocation.id) && (!named.task || *named.task == trial.task);
+  return (!named.experiment || *named.experiment == trial.experiment) &&
+         (!named.trial || *named.trial == trial.id) &&
+         (!named.allocation || *named.allocation == allocation.id) &&
+         (!named.task || *named.task == trial.task);
 }
 
 /// Of a trial outside the cluster, as if it had an allocation.
@@ -47,27 +49,31 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
   if (!session && session.error().code == Code::kNotFound)
     return fail(Code::kUnauthenticated, "the session has ended; log in again");
   if (!session) return tl::unexpected(session.error());
-  if (session->limited) return fail(Code::kUnauthenticated, "an access token of a lesser role does not report");
+  if (session->limited)
+    return fail(Code::kUnauthenticated, "an access token of a lesser role does not report");
   // Upstream's clients have no allocation's id and give the task's.
   const std::string task = named.allocation ? named.allocation->value : "";
   named.allocation.reset();
   auto found = std::make_shared<std::optional<Reporter>>();
-  const bool seen = context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
-    for (const auto& [id, trial] : core.trials()) {
-      const auto experiment = core.experiments().find(trial.experiment);
-      if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
-          experiment->second.owner != owner || core::is_terminal(trial.state) || (*found && id < (*found)->trial))
-        continue;
-      const core::Allocation allocation = imagined(trial);
-      if (fits(named, allocation, trial) &&
-          (task.empty() || task == trial.task.value || task == allocation.id.value))
-        *found = describe(core, allocation, trial);
-    }
-  });
+  const bool seen =
+      context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
+        for (const auto& [id, trial] : core.trials()) {
+          const auto experiment = core.experiments().find(trial.experiment);
+          if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
+              experiment->second.owner != owner || core::is_terminal(trial.state) ||
+              (*found && id < (*found)->trial))
+            continue;
+          const core::Allocation allocation = imagined(trial);
+          if (fits(named, allocation, trial) &&
+              (task.empty() || task == trial.task.value || task == allocation.id.value))
+            *found = describe(core, allocation, trial);
+        }
+      });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
   if (*found) return std::move(**found);
   return fail(Code::kUnauthenticated,
-              "only its allocation's token speaks for a trial (Grpc-Metadata-x-allocation-token), and its owner's for "
+              "only its allocation's token speaks for a trial (Grpc-Metadata-x-allocation-token), and its "
+              "owner's for "
               "one outside the cluster");
 }
 
@@ -93,7 +99,8 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
       const auto trial = core.trials().find(*named.trial);
       if (trial == core.trials().end()) return;
       const auto& [id, its] = *trial;
-      const auto found = core.allocations().find(AllocationId(its.task.value + "." + std::to_string(its.run)));
+      const auto found =
+          core.allocations().find(AllocationId(its.task.value + "." + std::to_string(its.run)));
       if (found != core.allocations().end()) take(found->second);
       return;
     }
@@ -101,11 +108,13 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
   for (Reporter& one : *candidates) {
-    if (!token.empty() && equal_secret(allocation_token(context.settings.cluster_secret, one.allocation), token))
+    if (!token.empty() &&
+        equal_secret(allocation_token(context.settings.cluster_secret, one.allocation), token))
       return std::move(one);
   }
-  return fail(Code::kUnauthenticated,
-              "the token is not that of a running allocation this call is about (Grpc-Metadata-x-allocation-token)");
+  return fail(
+      Code::kUnauthenticated,
+      "the token is not that of a running allocation this call is about (Grpc-Metadata-x-allocation-token)");
 }
 
 Status admit(const Context& context, const Caller& caller, const Named& named) {

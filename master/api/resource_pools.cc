@@ -39,7 +39,8 @@ void add_agent(const core::Agent& agent, const core::AgentSettings& settings, v1
   pool.set_num_agents(pool.num_agents() + 1);
   pool.set_slots_per_agent(std::max(pool.slots_per_agent(), slots));
   if (settings.enabled)
-    pool.set_slots_available(pool.slots_available() + slots - static_cast<int>(settings.disabled_slots.size()));
+    pool.set_slots_available(pool.slots_available() + slots -
+                             static_cast<int>(settings.disabled_slots.size()));
   if (agent.slots.empty()) return;
   pool.set_slot_type(agent.slots[0].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);
   if (agent.slots[0].type == "CUDA") pool.set_accelerator(agent.slots[0].brand);
@@ -65,8 +66,8 @@ std::vector<v1::ResourcePool> pools_of(const core::Core& core, const std::string
   std::vector<v1::ResourcePool> list;
   for (auto& [name, one] : pools) {
     const auto known = core.pools().find(name);
-    one.set_scheduler_type(
-        scheduler_type(known == core.pools().end() ? scheduler::Rules().policy : known->second.rules().policy));
+    one.set_scheduler_type(scheduler_type(known == core.pools().end() ? scheduler::Rules().policy
+                                                                      : known->second.rules().policy));
     one.mutable_stats()->set_queued_count(known == core.pools().end() ? 0 : known->second.queued());
     list.push_back(std::move(one));
   }

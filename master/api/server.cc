@@ -197,7 +197,8 @@ void Server::changed(const loop::Change& change) {
 }
 
 gc::Hands Server::hands() {
-  return {.ask = [agents = &parts_->agent](const AgentId& id, const storage::Work& work) { return agents->ask(id, work); },
+  return {.ask = [agents = &parts_->agent](const AgentId& id,
+                                           const storage::Work& work) { return agents->ask(id, work); },
           .connected = [agents = &parts_->agent] { return agents->connected(); }};
 }
 

@@ -1,5 +1,5 @@
-// Owns what is remembered of who holds which token, so that not every call asks the database who is calling; and the
-// count of changes of rights, by which whatever was judged before is judged again.
+// Owns what is remembered of who holds which token, so that not every call asks the database who is calling;
+// and the count of changes of rights, by which whatever was judged before is judged again.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ class Sessions {
  public:
   explicit Sessions(db::Pool& pool) : pool_(pool) {}
 
-  /// As db::find_session. What was found counts until somebody's rights may have changed, until the session expires, and
-  /// for kLongest: so long may it take until what was changed past this master is seen.
+  /// As db::find_session. What was found counts until somebody's rights may have changed, until the session
+  /// expires, and for kLongest: so long may it take until what was changed past this master is seen.
   Result<db::Session> find(const std::string& token_hash);
   static constexpr Duration kLongest = std::chrono::seconds(5);
 

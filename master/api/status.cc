@@ -20,7 +20,8 @@ std::string short_message(const Error& error) {
                                                " problems, the first: " + to_string(error.problems[0]);
   }
   message = make_utf8(message);
-  if (message.size() > kMaxStatusMessageBytes) message = make_utf8(message.substr(0, kMaxStatusMessageBytes)) + "…";
+  if (message.size() > kMaxStatusMessageBytes)
+    message = make_utf8(message.substr(0, kMaxStatusMessageBytes)) + "…";
   return message;
 }
 

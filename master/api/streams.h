@@ -27,8 +27,8 @@ class Streams {
           std::shared_ptr<const google::protobuf::Message> request, Cut cut);
   /// `cut` may still be called for a moment, so it must own what it touches.
   void close(Id id);
-  /// On one thread, several times a second: looks at all streams on `workers` when one was opened or somebody's rights
-  /// changed, and every 5 s.
+  /// On one thread, several times a second: looks at all streams on `workers` when one was opened or
+  /// somebody's rights changed, and every 5 s.
   void tick(loop::Workers& workers, Sessions& sessions);
 
  private:

@@ -47,7 +47,8 @@ v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation&
     const core::Trial& trial = core.trials().at(allocation.trial);
     const core::Experiment& experiment = core.experiments().at(trial.experiment);
     out.set_task_id(trial.task.value);
-    out.set_name("Trial " + std::to_string(trial.id.value) + " (Experiment " + std::to_string(experiment.id.value) + ")");
+    out.set_name("Trial " + std::to_string(trial.id.value) + " (Experiment " +
+                 std::to_string(experiment.id.value) + ")");
     out.set_priority(experiment.queue.priority);
   }
   out.set_allocation_id(allocation.id.value);
@@ -167,7 +168,8 @@ Status TaskService::GetTaskContextDirectory(const Caller& caller,
 Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsRequest& request,
                                  v1::PostTaskLogsResponse*) {
   if (request.logs_size() > kMaxTaskLogLines)
-    return fail(Code::kInvalidArgument, "logs: at most " + std::to_string(kMaxTaskLogLines) + " lines in one call");
+    return fail(Code::kInvalidArgument,
+                "logs: at most " + std::to_string(kMaxTaskLogLines) + " lines in one call");
   TRY(find_reporter(context_, caller, {}));
   std::map<std::string, std::vector<db::SentLine>> by_task;
   std::map<std::string, Reporter> reporters;

@@ -13,7 +13,8 @@ namespace {
 class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
  public:
   Fields(const Context& context, grpc::CallbackServerContext* call, const char* method,
-         std::shared_ptr<const google::protobuf::Message> request, std::function<Result<TaskId>(db::Pool&)> task) {
+         std::shared_ptr<const google::protobuf::Message> request,
+         std::function<Result<TaskId>(db::Pool&)> task) {
     const bool taken = context.workers.try_post(
         [this, &context, credentials = read_credentials(*call), method, request, task = std::move(task)] {
           const Status done = find(context, credentials, method, *request, task);
@@ -26,7 +27,8 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
 
  private:
   Status find(const Context& context, const Credentials& credentials, const char* method,
-              const google::protobuf::Message& request, const std::function<Result<TaskId>(db::Pool&)>& task) {
+              const google::protobuf::Message& request,
+              const std::function<Result<TaskId>(db::Pool&)>& task) {
     TRY(authorize(method, credentials, *context.sessions, &request));
     TRY_ASSIGN(const TaskId id, task(context.pool));
     TRY_ASSIGN(const db::LogFields found, db::log_fields(context.pool, id));
@@ -64,15 +66,15 @@ grpc::ServerWriteReactor<v1::LogEntry>* TaskService::TaskLogs(grpc::CallbackServ
   return read_log(context_, call, std::move(reading));
 }
 
-grpc::ServerWriteReactor<v1::LogFields>* TaskService::TaskLogsFields(grpc::CallbackServerContext* call,
-                                                                     const v1::TaskLogsFieldsRequest* request) {
+grpc::ServerWriteReactor<v1::LogFields>* TaskService::TaskLogsFields(
+    grpc::CallbackServerContext* call, const v1::TaskLogsFieldsRequest* request) {
   return new Fields(context_, call, "/det.v1.TaskService/TaskLogsFields",
                     std::make_shared<const v1::TaskLogsFieldsRequest>(*request),
                     existing(request->task_id()));
 }
 
-grpc::ServerWriteReactor<v1::LogFields>* TaskService::TrialLogsFields(grpc::CallbackServerContext* call,
-                                                                      const v1::TrialLogsFieldsRequest* request) {
+grpc::ServerWriteReactor<v1::LogFields>* TaskService::TrialLogsFields(
+    grpc::CallbackServerContext* call, const v1::TrialLogsFieldsRequest* request) {
   return new Fields(context_, call, "/det.v1.TaskService/TrialLogsFields",
                     std::make_shared<const v1::TrialLogsFieldsRequest>(*request),
                     [id = TrialId(request->trial_id())](db::Pool& pool) -> Result<TaskId> {

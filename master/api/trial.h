@@ -49,8 +49,9 @@ class TrialService final : public Service {
   void store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const;
   void find_and_store(const std::shared_ptr<Arrival>& arrival);
   template <typename Request>
-  grpc::ServerUnaryReactor* report(grpc::CallbackServerContext* call, const Request* request, const char* method,
-                                   const v1::TrialMetrics& metrics, const std::string& group);
+  grpc::ServerUnaryReactor* report(grpc::CallbackServerContext* call, const Request* request,
+                                   const char* method, const v1::TrialMetrics& metrics,
+                                   const std::string& group);
   Status take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const;
 
   // The edge worker's own: who reported lately and is still known to run, by trial.

@@ -16,7 +16,8 @@ namespace {
 constexpr auto kBulkWait = std::chrono::seconds(30);
 
 /// Metrics that nobody decides on: durable when this returns.
-Status store_rows(const Context& context, const Reporter& reporter, const v1::MetricsReport& report, WallTime time) {
+Status store_rows(const Context& context, const Reporter& reporter, const v1::MetricsReport& report,
+                  WallTime time) {
   auto stored = std::make_shared<std::promise<Status>>();
   auto answer = stored->get_future();
   db::MetricBatch batch{.trial = reporter.trial,
@@ -37,7 +38,8 @@ std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
   std::string text = "{";
   for (const auto& [name, value] : metrics.fields()) {
     const auto odd = [](unsigned char c) { return c < 0x20 || c > 0x7e || c == '"' || c == '\\'; };
-    if (name.empty() || name.size() > kMaxReportName || std::any_of(name.begin(), name.end(), odd)) return std::nullopt;
+    if (name.empty() || name.size() > kMaxReportName || std::any_of(name.begin(), name.end(), odd))
+      return std::nullopt;
     if (value.kind_case() != google::protobuf::Value::kNumberValue || !std::isfinite(value.number_value()))
       return std::nullopt;
     char digits[32];
@@ -71,7 +73,8 @@ void TrialService::forget_reporter(TrialId trial) {
 void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
   const std::string& token = arrival->caller.credentials.allocation_token;
   const auto known = reporters_.find(arrival->trial);
-  if (known != reporters_.end() && equal_secret(known->second.token, token)) return store(arrival, known->second.reporter);
+  if (known != reporters_.end() && equal_secret(known->second.token, token))
+    return store(arrival, known->second.reporter);
   const bool taken = context_.workers.try_post([this, arrival, before = forgotten_] {
     auto found = find_reporter(context_, arrival->caller, {.trial = arrival->trial});
     if (!found) return arrival->finish(tl::unexpected(found.error()));
@@ -88,8 +91,8 @@ void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
 void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const {
   if (arrival->run != 0 && arrival->run != reporter.run) {
     return arrival->finish(fail(Code::kAborted, "run " + std::to_string(arrival->run) +
-                                                    " is not the trial's current one (" + std::to_string(reporter.run) +
-                                                    " is); leave"));
+                                                    " is not the trial's current one (" +
+                                                    std::to_string(reporter.run) + " is); leave"));
   }
   loop::Change change{.kind = loop::Change::Kind::kMetrics,
                       .experiment = reporter.experiment,
@@ -105,7 +108,8 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
     arrival->finish(fail(Code::kUnavailable, "the master is busy; try again in a moment"));
 }
 
-/// The usual report, of a process by its allocation's token, does not hold a worker; `take` is for all others.
+/// The usual report, of a process by its allocation's token, does not hold a worker; `take` is for all
+/// others.
 template <typename Request>
 grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call, const Request* request,
                                                const char* method, const v1::TrialMetrics& metrics,
@@ -145,26 +149,31 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
   return reactor;
 }
 
-Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const {
-  TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.trial = TrialId(metrics.trial_id())}));
+Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
+                          const std::string& group) const {
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.trial = TrialId(metrics.trial_id())}));
   if (metrics.trial_run_id() != 0 && metrics.trial_run_id() != reporter.run) {
-    return fail(Code::kAborted, "run " + std::to_string(metrics.trial_run_id()) + " is not the trial's current one (" +
-                                    std::to_string(reporter.run) + " is); leave");
+    return fail(Code::kAborted, "run " + std::to_string(metrics.trial_run_id()) +
+                                    " is not the trial's current one (" + std::to_string(reporter.run) +
+                                    " is); leave");
   }
   v1::MetricsReport report;
   report.set_group(group);
-  report.set_steps_completed(metrics.has_steps_completed() ? metrics.steps_completed() : reporter.steps_completed);
+  report.set_steps_completed(metrics.has_steps_completed() ? metrics.steps_completed()
+                                                           : reporter.steps_completed);
   report.set_metrics(dump_json(from_struct(metrics.metrics().avg_metrics())));
   TRY(check_metrics(report));
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
   if (group == "validation") {
-    TRY(context_.loop.ask(core::ReportValidation{.trial = reporter.trial,
-                                                 .run = reporter.run,
-                                                 .steps_completed = report.steps_completed(),
-                                                 .metrics = report.metrics(),
-                                                 .searcher_metric = metric_value(report.metrics(), reporter.metric),
-                                                 .searcher_time = metric_value(report.metrics(), reporter.time),
-                                                 .reported = time}));
+    TRY(context_.loop.ask(
+        core::ReportValidation{.trial = reporter.trial,
+                               .run = reporter.run,
+                               .steps_completed = report.steps_completed(),
+                               .metrics = report.metrics(),
+                               .searcher_metric = metric_value(report.metrics(), reporter.metric),
+                               .searcher_time = metric_value(report.metrics(), reporter.time),
+                               .reported = time}));
     return {};
   }
   TRY(store_rows(context_, reporter, report, time));
@@ -180,12 +189,14 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
 grpc::ServerUnaryReactor* TrialService::ReportTrialMetrics(grpc::CallbackServerContext* call,
                                                            const v1::ReportTrialMetricsRequest* request,
                                                            v1::ReportTrialMetricsResponse*) {
-  return report(call, request, "/det.v1.TrialService/ReportTrialMetrics", request->metrics(), request->group());
+  return report(call, request, "/det.v1.TrialService/ReportTrialMetrics", request->metrics(),
+                request->group());
 }
 grpc::ServerUnaryReactor* TrialService::ReportTrialTrainingMetrics(
     grpc::CallbackServerContext* call, const v1::ReportTrialTrainingMetricsRequest* request,
     v1::ReportTrialMetricsResponse*) {
-  return report(call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics", request->training_metrics(), "training");
+  return report(call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics", request->training_metrics(),
+                "training");
 }
 Status TrialService::ReportTrialValidationMetrics(const Caller& caller,
                                                   const v1::ReportTrialValidationMetricsRequest& request,

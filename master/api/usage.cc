@@ -28,7 +28,8 @@ Result<std::chrono::sys_days> read_date(const std::string& field, const std::str
                                            std::chrono::day(static_cast<unsigned>(digits(text, 8, 2)))};
     if (date.ok() && date.year() >= std::chrono::year(1970)) return std::chrono::sys_days(date);
   }
-  return fail(Code::kInvalidArgument, field + ": a date like 2026-01-31 was expected, not \"" + make_utf8(text) + "\"");
+  return fail(Code::kInvalidArgument,
+              field + ": a date like 2026-01-31 was expected, not \"" + make_utf8(text) + "\"");
 }
 
 void fill(const std::map<std::string, double>& from, google::protobuf::Map<std::string, double>* out) {

@@ -16,7 +16,8 @@ Result<std::vector<db::UserSetting>> read_settings(const v1::PostUserSettingRequ
                        one.storage_path().size() <= kLongestKey && one.value().size() <= kLongestValue;
     if (!plain || find_bad_utf8(one.key() + one.storage_path() + one.value()) ||
         has_control_characters(one.key() + one.storage_path()) || one.value().find('\0') != std::string::npos)
-      return fail(Code::kInvalidArgument, "settings: a key and path of at most 256 bytes, a value of at most 1 MiB");
+      return fail(Code::kInvalidArgument,
+                  "settings: a key and path of at most 256 bytes, a value of at most 1 MiB");
     out.push_back({one.storage_path(), one.key(), one.value()});
   }
   return out;

@@ -129,7 +129,8 @@ void read_reach(const Options& options, MasterConfig& config, Checker& checker) 
   for (const std::string& piece : split(options.text("allowed_storage_hosts"), ',')) {
     const std::string host(trim(piece));
     if (host.empty()) continue;
-    if (host.find('/') != host.npos) checker.add("allowed_storage_hosts", "must be names of hosts, without http:// and port");
+    if (host.find('/') != host.npos)
+      checker.add("allowed_storage_hosts", "must be names of hosts, without http:// and port");
     config.storage_reach.hosts.push_back(storage::host_of(host));
   }
 }
@@ -137,12 +138,14 @@ void read_reach(const Options& options, MasterConfig& config, Checker& checker) 
 std::vector<OptionKey> tls_keys() {
   return {
       {"security.tls.enabled", Kind::kBool, "false",
-       "Speak TLS, and nothing else, with a certificate of the master's own authority (DATA_DIR/tls) or with yours."},
+       "Speak TLS, and nothing else, with a certificate of the master's own authority (DATA_DIR/tls) or with "
+       "yours."},
       {"security.tls.cert", Kind::kString, "",
        "File with your own certificate and its chain (PEM); implies security.tls.enabled."},
       {"security.tls.key", Kind::kString, "", "File with the private key of security.tls.cert (PEM)."},
       {"security.tls.names", Kind::kString, "",
-       "Host names and addresses that users reach the master by, separated by commas: for the certificate that it "
+       "Host names and addresses that users reach the master by, separated by commas: for the certificate "
+       "that it "
        "makes itself. This machine's name and addresses need not be named."},
       {"security.tls.agent_lifetime", Kind::kDuration, "30d",
        "How long an agent's certificate lasts; agents renew it when a third is left."},
@@ -177,10 +180,12 @@ OptionTable all_options() {
           {"default_resource_pool", Kind::kString, "default",
            "Pool of agents and experiments that name none."},
           {"scheduler", Kind::kTree, "",
-           "How pools give out their slots: type (priority, fair_share or round_robin; absent means priority) and "
+           "How pools give out their slots: type (priority, fair_share or round_robin; absent means "
+           "priority) and "
            "preemption (true or false; absent means true)."},
           {"resource_pools", Kind::kTree, "",
-           "Pools that schedule otherwise: a list of maps with pool_name and scheduler. Other pools need no entry."},
+           "Pools that schedule otherwise: a list of maps with pool_name and scheduler. Other pools need no "
+           "entry."},
           {"checkpoint_storage", Kind::kTree, "",
            "Where experiments keep checkpoints that say nothing else, as in an experiment's configuration; "
            "absent means "
@@ -193,22 +198,29 @@ OptionTable all_options() {
           {"launch_error", Kind::kBool, "true",
            "Refuse an experiment whose trials no agent could ever run; false lets it wait, with a warning."},
           {"allowed_host_paths", Kind::kTree, "",
-           "Directories of agents that experiments may mount or keep checkpoints in, and all below; absent means any."},
+           "Directories of agents that experiments may mount or keep checkpoints in, and all below; absent "
+           "means any."},
           {"allowed_storage_hosts", Kind::kString, "",
-           "Hosts of stores, separated by commas, that experiments may name in endpoint_url, whatever their addresses are; "
-           "empty means any whose address is not of the master's own machine or link (loopback, link-local)."},
+           "Hosts of stores, separated by commas, that experiments may name in endpoint_url, whatever their "
+           "addresses are; "
+           "empty means any whose address is not of the master's own machine or link (loopback, "
+           "link-local)."},
           {"heartbeat", Kind::kDuration, "2s",
            "How often agents say that they live; three missed end the connection."},
           {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
-          {"agent_kill_grace", Kind::kDuration, "10s", "From SIGTERM to SIGKILL of an allocation's processes."},
+          {"agent_kill_grace", Kind::kDuration, "10s",
+           "From SIGTERM to SIGKILL of an allocation's processes."},
           {"agent_margin", Kind::kDuration, "10s",
-           "How long beyond lease and grace the master waits before it gives a silent agent's trials to others."},
+           "How long beyond lease and grace the master waits before it gives a silent agent's trials to "
+           "others."},
           {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
           {"unmanaged_limit", Kind::kDuration, "5m",
-           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as often."},
+           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as "
+           "often."},
           {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
           {"log_retention_days", Kind::kInt, "-1",
-           "Days after the end of a trial or command until its log is removed, where its configuration does not say "
+           "Days after the end of a trial or command until its log is removed, where its configuration does "
+           "not say "
            "(retention_policy); -1 is never."},
           {"connections", Kind::kInt, "2000", "Most connections at a time."},
           {"connections_per_address", Kind::kInt, "64",

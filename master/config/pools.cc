@@ -17,11 +17,13 @@ void refuse_other_keys(const YamlNode& node, const std::string& path, const std:
                        Problems& problems) {
   for (const YamlEntry& entry : node.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
-    add(problems, path + "." + entry.key, "is no key of it; there are " + join(known, ", ") + did_you_mean(entry.key, known));
+    add(problems, path + "." + entry.key,
+        "is no key of it; there are " + join(known, ", ") + did_you_mean(entry.key, known));
   }
 }
 
-SchedulerConfig read_one(const YamlNode& node, const std::string& path, SchedulerConfig config, Problems& problems) {
+SchedulerConfig read_one(const YamlNode& node, const std::string& path, SchedulerConfig config,
+                         Problems& problems) {
   const std::vector<std::string> types{"priority", "fair_share", "round_robin"};
   if (!node.is_map()) {
     add(problems, path, "must be a map of type and preemption");
@@ -36,7 +38,8 @@ SchedulerConfig read_one(const YamlNode& node, const std::string& path, Schedule
   }
   if (const YamlNode* preemption = node.find("preemption")) {
     config.preemption = preemption->boolean;
-    if (preemption->kind != YamlNode::Kind::kBool) add(problems, path + ".preemption", "must be true or false");
+    if (preemption->kind != YamlNode::Kind::kBool)
+      add(problems, path + ".preemption", "must be true or false");
   }
   return config;
 }
@@ -53,7 +56,8 @@ std::map<std::string, SchedulerConfig> read_pools(const Options& options, const 
   std::map<std::string, SchedulerConfig> pools;
   const YamlNode* tree = options.tree("resource_pools");
   if (tree == nullptr) return pools;
-  if (!tree->is_list()) add(problems, "resource_pools", "must be a list of maps with pool_name and scheduler");
+  if (!tree->is_list())
+    add(problems, "resource_pools", "must be a list of maps with pool_name and scheduler");
   for (std::size_t i = 0; i < tree->items.size(); ++i) {
     const YamlNode& item = tree->items[i];
     const std::string path = "resource_pools[" + std::to_string(i) + "]";
@@ -64,8 +68,10 @@ std::map<std::string, SchedulerConfig> read_pools(const Options& options, const 
       continue;
     }
     const YamlNode* scheduler = item.find("scheduler");
-    const SchedulerConfig its = scheduler == nullptr ? rest : read_one(*scheduler, path + ".scheduler", rest, problems);
-    if (!pools.emplace(name->text, its).second) add(problems, path + ".pool_name", name->text + " is there twice");
+    const SchedulerConfig its =
+        scheduler == nullptr ? rest : read_one(*scheduler, path + ".scheduler", rest, problems);
+    if (!pools.emplace(name->text, its).second)
+      add(problems, path + ".pool_name", name->text + " is there twice");
   }
   return pools;
 }

@@ -70,7 +70,8 @@ void Core::Impl::handle(const AgentConnected& input) {
   timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
   if (!pool_before.empty() && pool_before != agent.pool) pool(pool_before).remove_agent(agent.id);
   if (pool_before != agent.pool || slots_before != agent.slots.size())
-    inserts.push_back(PutCapacity{agent.id, agent.pool, static_cast<std::int64_t>(agent.slots.size()), now.wall});
+    inserts.push_back(
+        PutCapacity{agent.id, agent.pool, static_cast<std::int64_t>(agent.slots.size()), now.wall});
   tell_agent(agent);
   reply(input.reply, AgentAccepted{});
   reconcile(input);
@@ -154,7 +155,8 @@ void Core::Impl::update(Agent& agent, const HeldAllocation& held) {
     if (part->state < held.state) advance(allocation, *part, held.state);
     return;
   }
-  finish(allocation, *part, held.exit.value_or(Exit{ExitKind::kLost, 0, "the agent does not know how it ended"}));
+  finish(allocation, *part,
+         held.exit.value_or(Exit{ExitKind::kLost, 0, "the agent does not know how it ended"}));
   out->sends.push_back(AllocationForgotten{agent.id, agent.session, held.id});
 }
 

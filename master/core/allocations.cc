@@ -9,8 +9,9 @@
 namespace det::core {
 namespace {
 
-/// How long an agent may be away before what a user wants gone is over without its word. One that is started anew is back by
-/// then, as are all when the master was; and with the three heartbeats after which silence counts, who waits has an answer in 15 s.
+/// How long an agent may be away before what a user wants gone is over without its word. One that is started
+/// anew is back by then, as are all when the master was; and with the three heartbeats after which silence
+/// counts, who waits has an answer in 15 s.
 constexpr Duration kAwayPatience = std::chrono::seconds(8);
 
 constexpr int kFirstPort = 29400;  // as torchrun
@@ -43,7 +44,8 @@ void Core::Impl::assign(Command& command, const std::vector<scheduler::Part>& pa
   allocate(command.task, as_trial(command.id), 1, parts);
 }
 
-void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, const std::vector<scheduler::Part>& parts) {
+void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run,
+                          const std::vector<scheduler::Part>& parts) {
   const AllocationId id(task.value + "." + std::to_string(run));
   Allocation& allocation = allocations[id];
   allocation.id = id;
@@ -58,8 +60,8 @@ void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run, cons
     allocation.parts.push_back(
         {.agent = agent.id, .agent_instance = agent.instance, .address = agent.address, .slots = part.slots});
     on_agent[agent.id].insert(id);
-    where += (where.empty() ? "agent " : ", agent ") + agent.id.value + " (" + std::to_string(part.slots.size()) +
-             (part.slots.size() == 1 ? " slot)" : " slots)");
+    where += (where.empty() ? "agent " : ", agent ") + agent.id.value + " (" +
+             std::to_string(part.slots.size()) + (part.slots.size() == 1 ? " slot)" : " slots)");
   }
   allocation.port = port_for(allocation);
   if (allocation.port != 0) ports.insert(allocation.port);
@@ -87,14 +89,15 @@ void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& 
   if (agent.session == 0 || (number > 0 && is(Mutant::kGangHalfStarted))) return;
   if (is_command(allocation.trial)) {
     const Command& command = commands.at(command_of(allocation.trial));
-    out->sends.push_back(
-        StartAllocation{agent.id, agent.session, allocation, number, {}, {}, nullptr, command.context, command});
+    out->sends.push_back(StartAllocation{
+        agent.id, agent.session, allocation, number, {}, {}, nullptr, command.context, command});
     return;
   }
   const Trial& trial = trials.at(allocation.trial);
   const Experiment& experiment = experiments.at(trial.experiment);
   out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
-                                       searches.at(experiment.id).config, experiment.model_definition, std::nullopt});
+                                       searches.at(experiment.id).config, experiment.model_definition,
+                                       std::nullopt});
 }
 
 void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {
@@ -161,18 +164,21 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
   }
   excuse(allocation);
   if (is(Mutant::kGangFreedAtFirst)) tell_ended(allocation);
-  const bool last = std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& one) {
-    return one.state == AllocationState::kTerminated;
-  });
+  const bool last =
+      std::all_of(allocation.parts.begin(), allocation.parts.end(),
+                  [](const AllocationPart& one) { return one.state == AllocationState::kTerminated; });
   if (last) return finish(allocation);
   if (allocation.kill_again || is(Mutant::kGangOutlivesPart)) return;
   if (allocation.exit)
-    return end_the_others(allocation, "a part of it ended: " + first_line(*allocation.exit) + "; the others are killed", "ERROR");
-  if (only_helpers_live(allocation)) end_the_others(allocation, "all but its helpers have ended; these are ended too", "INFO");
+    return end_the_others(allocation,
+                          "a part of it ended: " + first_line(*allocation.exit) + "; the others are killed",
+                          "ERROR");
+  if (only_helpers_live(allocation))
+    end_the_others(allocation, "all but its helpers have ended; these are ended too", "INFO");
 }
 
-/// Of a gang that loses an agent the others fail first: they miss their peer at once, we miss the agent later. Such a
-/// failure is not the user's.
+/// Of a gang that loses an agent the others fail first: they miss their peer at once, we miss the agent
+/// later. Such a failure is not the user's.
 void Core::Impl::excuse(Allocation& allocation) {
   if (!allocation.exit || allocation.exit->kind != ExitKind::kFailed || is(Mutant::kPeerErrorCounted)) return;
   for (const AllocationPart& part : allocation.parts) {
@@ -224,7 +230,8 @@ void Core::Impl::name_exit(Allocation& allocation) {
   const auto trial = trials.find(allocation.trial);
   if (trial == trials.end()) return;
   Exit& exit = *allocation.exit;
-  if (trial->second.early_exit_invalid_hp && (exit.kind == ExitKind::kSucceeded || exit.kind == ExitKind::kFailed)) {
+  if (trial->second.early_exit_invalid_hp &&
+      (exit.kind == ExitKind::kSucceeded || exit.kind == ExitKind::kFailed)) {
     exit.kind = ExitKind::kInvalidHp;
     exit.message = "the trial says that its hyperparameters are invalid";
   } else if (allocation.preempt_acknowledged && exit.kind == ExitKind::kSucceeded) {
@@ -248,14 +255,16 @@ std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) c
   return first;
 }
 
-/// Its slots there stay out of use: a silent agent is given nothing, and when it is back it first ends what it holds.
+/// Its slots there stay out of use: a silent agent is given nothing, and when it is back it first ends what
+/// it holds.
 void Core::Impl::abandon(Allocation& allocation) {
   for (AllocationPart& part : allocation.parts) {
     Agent& agent = *find_agent(part.agent);
     if (part.state == AllocationState::kTerminated || agent.session != 0) continue;
     set_leftover(agent, allocation.id, true);
     finish(allocation, part,
-           {ExitKind::kStopped, 0, "agent " + part.agent.value + " is out of reach, and ends it when it is back"});
+           {ExitKind::kStopped, 0,
+            "agent " + part.agent.value + " is out of reach, and ends it when it is back"});
   }
 }
 

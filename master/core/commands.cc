@@ -1,5 +1,5 @@
-// Owns the life of commands: waiting for slots like a trial, one allocation, the end that follows from its exit. What a
-// command did cannot be undone, so none is started a second time, whoever was at fault.
+// Owns the life of commands: waiting for slots like a trial, one allocation, the end that follows from its
+// exit. What a command did cannot be undone, so none is started a second time, whoever was at fault.
 #include "master/core/impl.h"
 #include "master/core/transitions.h"
 
@@ -17,7 +17,8 @@ void Core::Impl::handle(const SubmitCommand& input) {
   const expconf::CommandConfig& config = *input.config;
   Command& command = commands[id];
   command.id = id;
-  command.task = is(Mutant::kCommandTwice) && command_tasks.contains(input.task) ? TaskId(names.uuid()) : input.task;
+  command.task =
+      is(Mutant::kCommandTwice) && command_tasks.contains(input.task) ? TaskId(names.uuid()) : input.task;
   command.job_id = names.uuid();
   command.owner = input.owner;
   command.workspace = input.workspace;
@@ -39,7 +40,8 @@ void Core::Impl::handle(const SubmitCommand& input) {
 void Core::Impl::handle(const KillCommand& input) {
   auto known = command_tasks.find(input.task);
   if (known == command_tasks.end()) {
-    return reply(input.reply, fail(Code::kNotFound, "command " + input.task.value + " has ended or does not exist"));
+    return reply(input.reply,
+                 fail(Code::kNotFound, "command " + input.task.value + " has ended or does not exist"));
   }
   if (auto live_one = commands.find(known->second); live_one != commands.end()) kill(live_one->second);
   reply(input.reply, Done{});
@@ -73,7 +75,8 @@ void Core::Impl::kill(Command& command) {
 void Core::Impl::decide(Command& command, const Allocation& allocation) {
   command.exit = *allocation.exit;
   touched_commands.insert(command.id);
-  if (command.exit->kind == ExitKind::kLost && command.state == State::kActive && is(Mutant::kCommandRunsAgain)) {
+  if (command.exit->kind == ExitKind::kLost && command.state == State::kActive &&
+      is(Mutant::kCommandRunsAgain)) {
     return request_slots(command);
   }
   if (command.state == State::kStoppingKilled) return end(command, State::kCanceled);
@@ -93,7 +96,8 @@ void Core::Impl::forget_if_ended(CommandId id) {
   dirty.insert(pool_of(command));
   ended_commands.push_back(command.task);
   commands.erase(id);
-  for (; ended_commands.size() > kEndedCommands; ended_commands.pop_front()) command_tasks.erase(ended_commands.front());
+  for (; ended_commands.size() > kEndedCommands; ended_commands.pop_front())
+    command_tasks.erase(ended_commands.front());
 }
 
 void Core::Impl::move_to(Command& command, const std::string& name) {
@@ -134,7 +138,8 @@ Status Core::Impl::restore_commands(std::vector<Command> rows) {
     const std::string name = "the store contradicts itself: command " + row.task.value;
     if (is_terminal(row.state)) return fail(Code::kDataLoss, name + " has ended");
     if (!command_tasks.emplace(row.task, id).second) return fail(Code::kDataLoss, name + " is there twice");
-    if (!commands.emplace(id, std::move(row)).second) return fail(Code::kDataLoss, name + " has the number of another");
+    if (!commands.emplace(id, std::move(row)).second)
+      return fail(Code::kDataLoss, name + " has the number of another");
     tell_job(commands.at(id));
   }
   return {};

@@ -102,7 +102,8 @@ void Core::Impl::flush() {
   if (!late.empty()) inserts.swap(late);
   for (ExperimentId id : std::exchange(ended_experiments, {})) {
     const Experiment& experiment = experiments.at(id);
-    if (auto known = ended_again.find(id); known != ended_again.end()) known->second = experiment.searcher_events;
+    if (auto known = ended_again.find(id); known != ended_again.end())
+      known->second = experiment.searcher_events;
     ended_requests.push_back(experiment.request_id);
     forget(id);
   }
@@ -125,8 +126,8 @@ void Core::Impl::reply(ReplyTo to, Result<ReplyValue> value) {
 }
 
 void Core::Impl::log(const TaskId& task, RunNumber run, std::string text, std::string level) {
-  inserts.push_back(AppendTaskLog{task, AllocationId(task.value + "." + std::to_string(run)), std::move(level),
-                                  std::move(text), now.wall});
+  inserts.push_back(AppendTaskLog{task, AllocationId(task.value + "." + std::to_string(run)),
+                                  std::move(level), std::move(text), now.wall});
 }
 
 void Core::Impl::log(const Trial& trial, RunNumber run, std::string text, std::string level) {

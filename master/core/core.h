@@ -1,5 +1,6 @@
 // Owns the rules: what an input changes and what follows from it. One thread, no clock, no I/O, no lock, no
-// protobuf: `step` is a function of (state, input, now). Inside a step every refusal comes before the first change.
+// protobuf: `step` is a function of (state, input, now). Inside a step every refusal comes before the first
+// change.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,11 @@ struct Now {
   WallTime wall;
 };
 
-/// Timers. Checked when the master starts: agent_wait() > agent_lease + agent_kill_grace, or two machines could run
-/// one trial.
+/// Timers. Checked when the master starts: agent_wait() > agent_lease + agent_kill_grace, or two machines
+/// could run one trial.
 struct Options {
   Duration agent_lease = std::chrono::minutes(10);  ///< an agent cut off for this long ends its own processes
-  Duration agent_kill_grace = kDefaultKillGrace;  ///< SIGTERM to SIGKILL, and the time to see it
+  Duration agent_kill_grace = kDefaultKillGrace;    ///< SIGTERM to SIGKILL, and the time to see it
   Duration agent_margin = std::chrono::seconds(10);
   Duration kill_repeat = std::chrono::seconds(30);  ///< an unanswered kill is sent again
   /// A trial outside the cluster that is silent for this long has failed.
@@ -37,8 +38,8 @@ struct Options {
   std::string default_pool = "default";
   scheduler::Rules pool_rules;  ///< of pools that have none of their own
   std::map<std::string, scheduler::Rules> pools;
-  int searcher_snapshot_every = 1000;  ///< events
-  Mutant mutant = Mutant::kNone;       ///< never set outside tests
+  int searcher_snapshot_every = 1000;                     ///< events
+  Mutant mutant = Mutant::kNone;                          ///< never set outside tests
   searcher::Fault search_fault = searcher::Fault::kNone;  ///< likewise
   Duration agent_wait() const { return agent_lease + agent_kill_grace + agent_margin; }
 };
@@ -55,16 +56,16 @@ class Core {
 
   /// Appends to `out`; never removes from it. Marks the schedule dirty where slots or requests changed.
   void step(const Input& input, Now now, Effects& out);
-  /// Gives free slots to waiting trials and pre-empts for those with a better claim; nothing when not dirty. Called
-  /// once after each batch of steps.
+  /// Gives free slots to waiting trials and pre-empts for those with a better claim; nothing when not dirty.
+  /// Called once after each batch of steps.
   void schedule(Now now, Effects& out);
   /// When the next Tick is due, if anything waits for time to pass.
   std::optional<MonoTime> next_deadline() const;
 
   // Read access, for the API's view of live things and for the invariants.
   const std::map<ExperimentId, Experiment>& experiments() const;
-  const std::unordered_map<TrialId, Trial>& trials() const;  ///< in no order
-  const std::map<CommandId, Command>& commands() const;  ///< that have not ended
+  const std::unordered_map<TrialId, Trial>& trials() const;                 ///< in no order
+  const std::map<CommandId, Command>& commands() const;                     ///< that have not ended
   const std::unordered_map<AllocationId, Allocation>& allocations() const;  ///< likewise
   const std::map<AgentId, Agent>& agents() const;
   const std::map<std::string, scheduler::Scheduler>& pools() const;

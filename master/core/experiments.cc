@@ -19,9 +19,10 @@ void Core::Impl::handle(const SubmitExperiment& input) {
     return reply(input.reply, ExperimentCreated{known->second, true});
   }
   if (input.unmanaged && input.config->searcher.name != "single") {
-    return reply(input.reply,
-                 fail(Code::kInvalidArgument, "an experiment outside the cluster has one trial: searcher.name must be "
-                                              "single, not " + input.config->searcher.name));
+    return reply(input.reply, fail(Code::kInvalidArgument,
+                                   "an experiment outside the cluster has one trial: searcher.name must be "
+                                   "single, not " +
+                                       input.config->searcher.name));
   }
   auto created = searcher::Searcher::create(input.config, options.search_fault);
   if (!created) return reply(input.reply, tl::unexpected(std::move(created).error()));
@@ -42,8 +43,11 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   experiment.parent = input.parent;
   experiment.queue = place_of(*input.config, now.wall);
   tell_job(experiment);
-  searches.emplace(id, Search{.searcher = std::move(*created), .config = input.config, .shutdown = std::nullopt,
-                              .trials = {}, .open = 0});
+  searches.emplace(id, Search{.searcher = std::move(*created),
+                              .config = input.config,
+                              .shutdown = std::nullopt,
+                              .trials = {},
+                              .open = 0});
   requests[input.request_id] = id;
   touched_experiments.insert(id);
   fresh_experiments.emplace(id, input.original_config);
@@ -130,7 +134,8 @@ void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
   const auto actions = search.searcher.handle(event);
   if (std::holds_alternative<searcher::Extended>(event) || std::holds_alternative<searcher::Retried>(event)) {
     search.shutdown.reset();
-    search.config = expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
+    search.config =
+        expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
   }
   inserts.push_back(AppendSearcherEvent{
       id, experiment.searcher_events,

@@ -1,4 +1,5 @@
-// Owns what continues a search: more trials or time for one that runs or is over, another try for its failed trials.
+// Owns what continues a search: more trials or time for one that runs or is over, another try for its failed
+// trials.
 #include <algorithm>
 #include <limits>
 
@@ -11,13 +12,15 @@ void Core::Impl::handle(const ContinueSearch& input) {
   const std::string name = "experiment " + std::to_string(input.experiment.value);
   if (!experiments.contains(input.experiment)) {
     if (!input.ended) return reply(input.reply, fail(Code::kNotFound, name + " has ended or does not exist"));
-    if (auto taken = take_up(*input.ended); !taken) return reply(input.reply, tl::unexpected(std::move(taken).error()));
+    if (auto taken = take_up(*input.ended); !taken)
+      return reply(input.reply, tl::unexpected(std::move(taken).error()));
   }
   Experiment& experiment = experiments.at(input.experiment);
   Search& search = searches.at(experiment.id);
   Status allowed;
   if (is_stopping(experiment.state)) {
-    allowed = fail(Code::kFailedPrecondition, name + " is ending (" + std::string(state_name(experiment.state)) + ")");
+    allowed = fail(Code::kFailedPrecondition,
+                   name + " is ending (" + std::string(state_name(experiment.state)) + ")");
   } else if (experiment.unmanaged) {
     allowed = fail(Code::kFailedPrecondition, name + " runs outside the cluster: start its program again");
   }
@@ -29,7 +32,8 @@ void Core::Impl::handle(const ContinueSearch& input) {
     for (searcher::TrialNumber number = 0; number < search.trials.size(); ++number) {
       const Trial* trial = trial_of(experiment.id, number);
       const searcher::Event wish = searcher::Retried{number};
-      if (trial != nullptr && trial->state == State::kError && search.searcher.check(wish)) wishes.push_back(wish);
+      if (trial != nullptr && trial->state == State::kError && search.searcher.check(wish))
+        wishes.push_back(wish);
     }
     if (allowed && wishes.empty()) {
       allowed = fail(Code::kFailedPrecondition, name + " has no trial that failed");
@@ -59,8 +63,9 @@ void Core::Impl::handle(const ContinueSearch& input) {
 
 void Core::Impl::handle(const BarExperiment& input) {
   if (experiments.contains(input.experiment)) {
-    return reply(input.reply, fail(Code::kFailedPrecondition, "experiment " + std::to_string(input.experiment.value) +
-                                                                  " has not ended; cancel or kill it first"));
+    return reply(input.reply,
+                 fail(Code::kFailedPrecondition, "experiment " + std::to_string(input.experiment.value) +
+                                                     " has not ended; cancel or kill it first"));
   }
   // Whatever rows somebody has read of it are stale from now on.
   ended_again[input.experiment] = std::numeric_limits<std::int64_t>::max();
@@ -73,7 +78,8 @@ Status Core::Impl::take_up(const Recovered& rows) {
   auto known = ended_again.find(experiment.id);
   const bool stale = known != ended_again.end() && experiment.searcher_events < known->second;
   if (stale || !is_terminal(experiment.state)) {
-    return fail(Code::kAborted, "experiment " + std::to_string(experiment.id.value) + " has just changed; try again");
+    return fail(Code::kAborted,
+                "experiment " + std::to_string(experiment.id.value) + " has just changed; try again");
   }
   auto stored = rows.searchers.find(experiment.id);
   TRY_ASSIGN(Search search, make_search(experiment, stored == rows.searchers.end() ? Recovered::SearcherLog{}

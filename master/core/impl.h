@@ -1,6 +1,6 @@
 // Owns the core's state and the list of its rules; private to this folder. One source per noun:
-// experiments.cc, trials.cc, commands.cc, allocations.cc, agents.cc, pools.cc, queue.cc; reports.cc (what harnesses say), restore.cc
-// (start), core.cc (dispatch, flush).
+// experiments.cc, trials.cc, commands.cc, allocations.cc, agents.cc, pools.cc, queue.cc; reports.cc (what
+// harnesses say), restore.cc (start), core.cc (dispatch, flush).
 //
 // A step: begin → handler (refuses first, then changes) → settle (searcher events until quiet) → flush (rows
 // of all that was touched, then the step's own inserts; ended things leave memory).
@@ -36,25 +36,28 @@ struct Core::Impl {
   /// The newest to end: a repeated submission that passed the API's look into the store just before its
   /// experiment ended must still find it here.
   std::deque<RequestId> ended_requests;
-  /// Of experiments that ended after they were taken up again: how many events they had. Older rows are stale.
+  /// Of experiments that ended after they were taken up again: how many events they had. Older rows are
+  /// stale.
   std::map<ExperimentId, std::int64_t> ended_again;
-  // By hash, what comes by the 100,000: in a tree every second look at the way down misses the cache. So no rule may depend
-  // on the order in which these are walked.
+  // By hash, what comes by the 100,000: in a tree every second look at the way down misses the cache. So no
+  // rule may depend on the order in which these are walked.
   std::unordered_map<TrialId, Trial> trials;
   std::map<CommandId, Command> commands;
   std::map<TaskId, CommandId> command_tasks;  ///< of live commands, and of those in `ended_commands`
   std::deque<TaskId> ended_commands;          ///< the newest to end, as `ended_requests`
   std::unordered_map<AllocationId, Allocation> allocations;
-  std::unordered_map<TrialId, Allocation*> live;     ///< the allocation of each trial and command that has one
-  std::map<TrialId, int> failed_starts;              ///< allocations in a row that were lost at once, or want storage
-  std::unordered_set<TrialId> waiting;               ///< trials and commands that want slots
-  std::map<std::string, scheduler::Scheduler> pools; ///< told of every change
-  std::set<std::string> dirty;                       ///< pools whose slots or requests changed
-  std::set<int> ports;                               ///< where live gangs meet
+  std::unordered_map<TrialId, Allocation*> live;  ///< the allocation of each trial and command that has one
+  std::map<TrialId, int> failed_starts;  ///< allocations in a row that were lost at once, or want storage
+  std::unordered_set<TrialId> waiting;   ///< trials and commands that want slots
+  std::map<std::string, scheduler::Scheduler> pools;  ///< told of every change
+  std::set<std::string> dirty;                        ///< pools whose slots or requests changed
+  std::set<int> ports;                                ///< where live gangs meet
   std::map<AgentId, Agent> agents;
-  std::unordered_map<AgentId, Agent*> agent_named;  ///< all of these: every start and end asks, and the map is one of strings
+  std::unordered_map<AgentId, Agent*>
+      agent_named;  ///< all of these: every start and end asks, and the map is one of strings
   std::map<AgentId, AgentSettings> agent_settings;
-  std::unordered_map<AgentId, std::set<AllocationId>> on_agent;  ///< by agent: what has a part there that has not ended
+  std::unordered_map<AgentId, std::set<AllocationId>>
+      on_agent;  ///< by agent: what has a part there that has not ended
   Timers<TimerKey> timers;
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
@@ -197,7 +200,8 @@ struct Core::Impl {
   void excuse(Allocation& allocation);
   void name_exit(Allocation& allocation);
   void look_at_deadlines(Allocation& allocation);
-  /// When its parts on silent agents are waited for no longer; nothing unless a user wants its trial or command gone.
+  /// When its parts on silent agents are waited for no longer; nothing unless a user wants its trial or
+  /// command gone.
   std::optional<MonoTime> abandoned_at(const Allocation& allocation) const;
   void abandon(Allocation& allocation);
   void set_timer(const Allocation& allocation);

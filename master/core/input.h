@@ -1,5 +1,5 @@
-// Owns everything that can happen to the core, as a variant: who sends it and whether it may repeat. Inputs are
-// values; a reply, where one is wanted, goes to `reply` when all that the input caused is durable.
+// Owns everything that can happen to the core, as a variant: who sends it and whether it may repeat. Inputs
+// are values; a reply, where one is wanted, goes to `reply` when all that the input caused is durable.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ namespace det::core {
 /// Names a waiting caller at the edge; 0 when nobody waits. Means nothing to the core.
 using ReplyTo = std::uint64_t;
 
-// ---- from users (through master/api) -------------------------------------------------------------------------
+// ---- from users (through master/api)
+// -------------------------------------------------------------------------
 
-/// Repeats safely: keyed by request_id. Replies ExperimentCreated, or kInvalidArgument for an unmanaged one that
-/// searches. An unmanaged one is active from the start.
+/// Repeats safely: keyed by request_id. Replies ExperimentCreated, or kInvalidArgument for an unmanaged one
+/// that searches. An unmanaged one is active from the start.
 struct SubmitExperiment {
   ReplyTo reply = 0;
   RequestId request_id;
@@ -35,9 +36,9 @@ struct SubmitExperiment {
 };
 
 enum class ExperimentAction { kActivate, kPause, kCancel, kKill };
-/// Repeats safely: an action already done is done. Replies Done, or kNotFound (also when it has ended: the core
-/// forgets ended experiments), or kFailedPrecondition: it is ending, or it runs outside the cluster and cannot be
-/// paused.
+/// Repeats safely: an action already done is done. Replies Done, or kNotFound (also when it has ended: the
+/// core forgets ended experiments), or kFailedPrecondition: it is ending, or it runs outside the cluster and
+/// cannot be paused.
 struct ActOnExperiment {
   ReplyTo reply = 0;
   ExperimentId experiment;
@@ -65,10 +66,11 @@ struct KillCommand {
   TaskId task;
 };
 
-/// More of a search that runs or is over: new totals, or else its failed trials once more, from their checkpoints.
-/// A trial that goes on starts with no restarts used. Replies Done, or kNotFound (it has ended and `ended` is null, or
-/// it does not exist), or why the search refuses (kInvalidArgument, kFailedPrecondition), or kAborted: it changed
-/// since it was read. Said twice, it is refused the second time. With `only_check` nothing changes.
+/// More of a search that runs or is over: new totals, or else its failed trials once more, from their
+/// checkpoints. A trial that goes on starts with no restarts used. Replies Done, or kNotFound (it has ended
+/// and `ended` is null, or it does not exist), or why the search refuses (kInvalidArgument,
+/// kFailedPrecondition), or kAborted: it changed since it was read. Said twice, it is refused the second
+/// time. With `only_check` nothing changes.
 struct ContinueSearch {
   ReplyTo reply = 0;
   ExperimentId experiment;
@@ -77,9 +79,10 @@ struct ContinueSearch {
   bool only_check = false;
 };
 
-/// Where an experiment stands in the queue of its pool, from now on; what is not given stays. A new priority puts it at
-/// the place of its submission; a new pool makes what runs leave, and start again there. Repeats safely. Replies Done,
-/// kNotFound, or kInvalidArgument with what is wrong; kFailedPrecondition for a new pool of a command that runs.
+/// Where an experiment stands in the queue of its pool, from now on; what is not given stays. A new priority
+/// puts it at the place of its submission; a new pool makes what runs leave, and start again there. Repeats
+/// safely. Replies Done, kNotFound, or kInvalidArgument with what is wrong; kFailedPrecondition for a new
+/// pool of a command that runs.
 struct UpdateJob {
   struct Beside {
     scheduler::Side side{};
@@ -94,8 +97,8 @@ struct UpdateJob {
   std::optional<Beside> beside;
 };
 
-/// Takes an agent, or one slot of it, out of service or back into it, over restarts too. What runs there is asked to
-/// leave, or may finish (`drain`). Repeats safely. Replies Done, or kNotFound for what nobody knows.
+/// Takes an agent, or one slot of it, out of service or back into it, over restarts too. What runs there is
+/// asked to leave, or may finish (`drain`). Repeats safely. Replies Done, or kNotFound for what nobody knows.
 struct SetService {
   ReplyTo reply = 0;
   AgentId agent;
@@ -104,14 +107,15 @@ struct SetService {
   bool drain = false;
 };
 
-/// The experiment is about to be deleted from the store: it is not taken up again. Repeats safely. Replies Done, or
-/// kFailedPrecondition while it lives.
+/// The experiment is about to be deleted from the store: it is not taken up again. Repeats safely. Replies
+/// Done, or kFailedPrecondition while it lives.
 struct BarExperiment {
   ReplyTo reply = 0;
   ExperimentId experiment;
 };
 
-// ---- from agents (through master/api/agent_link) ---------------------------------------------------------------
+// ---- from agents (through master/api/agent_link)
+// ---------------------------------------------------------------
 
 /// What an agent holds when it connects.
 struct HeldAllocation {
@@ -119,8 +123,8 @@ struct HeldAllocation {
   AllocationState state;
   std::optional<Exit> exit;
 };
-/// Replies AgentAccepted, or kAlreadyExists (another machine has the name), or kFailedPrecondition (its devices
-/// changed under its running allocations).
+/// Replies AgentAccepted, or kAlreadyExists (another machine has the name), or kFailedPrecondition (its
+/// devices changed under its running allocations).
 struct AgentConnected {
   ReplyTo reply = 0;
   AgentId agent;
@@ -138,15 +142,17 @@ struct AgentDisconnected {
   std::uint64_t session = 0;
 };
 /// Repeats safely (states only advance). With state kTerminated it carries the exit. The agent hears
-/// AllocationForgotten when an exit is durable, and may then drop what it keeps. Unknown allocations are answered so too.
+/// AllocationForgotten when an exit is durable, and may then drop what it keeps. Unknown allocations are
+/// answered so too.
 struct AllocationUpdated {
   AgentId agent;
   std::uint64_t session = 0;
   HeldAllocation allocation;
 };
 
-// ---- from the harness (through master/api/harness) -------------------------------------------------------------
-// All carry (trial, run) and are refused with kAborted when that run is not current.
+// ---- from the harness (through master/api/harness)
+// ------------------------------------------------------------- All carry (trial, run) and are refused with
+// kAborted when that run is not current.
 
 /// The harness (re)opened its session. Replies Attached. Repeats safely.
 struct HarnessAttached {
@@ -161,7 +167,7 @@ struct ReportValidation {
   TrialId trial;
   RunNumber run = 0;
   std::int64_t steps_completed = 0;
-  std::string metrics;  ///< JSON object, stored as it is
+  std::string metrics;                    ///< JSON object, stored as it is
   std::optional<double> searcher_metric;  ///< absent when the report lacks it; NaN is a value
   std::optional<double> searcher_time;    ///< the value of SearcherConfig::time_name(); absent likewise
   WallTime reported;
@@ -177,9 +183,9 @@ struct ReportCheckpoint {
   std::string metadata;   ///< JSON object
   WallTime reported;
 };
-/// The run cannot start from the trial's newest checkpoint `uuid`, because of damage. Its trial goes on from `older`, or
-/// from nothing, and what was reported beyond that has not happened. Replies ResumeFrom; a repeat is told where the trial
-/// stands since. kFailedPrecondition once the run has trained.
+/// The run cannot start from the trial's newest checkpoint `uuid`, because of damage. Its trial goes on from
+/// `older`, or from nothing, and what was reported beyond that has not happened. Replies ResumeFrom; a repeat
+/// is told where the trial stands since. kFailedPrecondition once the run has trained.
 struct ReportDamage {
   struct Older {
     CheckpointId uuid;
@@ -218,9 +224,9 @@ struct HarnessAlive {
   TrialId trial;
   RunNumber run = 0;
 };
-/// How a trial outside the cluster ended: a terminal state, and why for people. Replies Done, or kFailedPrecondition
-/// for a trial of the cluster (its exit says it), or kInvalidArgument. A repeat is refused with kAborted, as all
-/// reports of a trial that has ended.
+/// How a trial outside the cluster ended: a terminal state, and why for people. Replies Done, or
+/// kFailedPrecondition for a trial of the cluster (its exit says it), or kInvalidArgument. A repeat is
+/// refused with kAborted, as all reports of a trial that has ended.
 struct EndTrial {
   ReplyTo reply = 0;
   TrialId trial;
@@ -229,25 +235,25 @@ struct EndTrial {
   std::string message;
 };
 
-/// A process outside the cluster takes its trial up: a new run begins, from the newest checkpoint, and earlier runs are
-/// fenced off. `hparams` (a JSON object) replaces what the configuration gave. Replies Done, or kAborted (it has ended),
-/// or kFailedPrecondition: the trial is the cluster's.
+/// A process outside the cluster takes its trial up: a new run begins, from the newest checkpoint, and
+/// earlier runs are fenced off. `hparams` (a JSON object) replaces what the configuration gave. Replies Done,
+/// or kAborted (it has ended), or kFailedPrecondition: the trial is the cluster's.
 struct TakeUpTrial {
   ReplyTo reply = 0;
   TrialId trial;
   std::optional<std::string> hparams;
   bool new_run = true;  ///< else only `hparams` changes
 };
-/// A process knows that its machine is about to go: it is asked to leave as if the core wanted it to. Repeats safely.
-/// Replies Done; kFailedPrecondition outside the cluster.
+/// A process knows that its machine is about to go: it is asked to leave as if the core wanted it to. Repeats
+/// safely. Replies Done; kFailedPrecondition outside the cluster.
 struct AskToLeave {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
 };
-/// A part of an allocation is a helper of the others: when all that are none have succeeded, it is ended, and how it
-/// ends does not count. Repeats safely. Replies Done; kInvalidArgument for a part that is not there, or the only one
-/// left that is none.
+/// A part of an allocation is a helper of the others: when all that are none have succeeded, it is ended, and
+/// how it ends does not count. Repeats safely. Replies Done; kInvalidArgument for a part that is not there,
+/// or the only one left that is none.
 struct MarkDaemon {
   ReplyTo reply = 0;
   TrialId trial;
@@ -258,10 +264,11 @@ struct MarkDaemon {
 /// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch, BarExperiment, UpdateJob,
-                           SetService, AgentConnected,
-                           AgentDisconnected, AllocationUpdated, HarnessAttached, ReportValidation,
-                           ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
-                           HarnessAlive, EndTrial, TakeUpTrial, AskToLeave, MarkDaemon, Tick>;
+using Input =
+    std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch,
+                 BarExperiment, UpdateJob, SetService, AgentConnected, AgentDisconnected, AllocationUpdated,
+                 HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress,
+                 ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial, AskToLeave,
+                 MarkDaemon, Tick>;
 
 }  // namespace det::core

@@ -1,11 +1,12 @@
 // Owns the rules themselves. Each looks at one thing and says which example broke it.
 #include "master/core/invariants.h"
-#include "master/core/leaving.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
+
+#include "master/core/leaving.h"
 
 namespace det::core {
 namespace {
@@ -54,7 +55,8 @@ void allocations_are_of_the_current_run(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     if (is_command(allocation.trial)) {
       const Command* command = find_command(core, allocation.trial);
-      if (!command || allocation_of(core, *command) != &allocation) broken.push_back(id.value + " is of no command");
+      if (!command || allocation_of(core, *command) != &allocation)
+        broken.push_back(id.value + " is of no command");
       continue;
     }
     auto trial = core.trials().find(allocation.trial);
@@ -152,9 +154,11 @@ void what_runs_outside_has_no_slots_and_a_deadline(const Core& core, Broken& bro
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
     if (experiment == core.experiments().end() || !experiment->second.unmanaged) continue;
-    if (allocation_of(core, trial)) broken.push_back(name(trial) + " runs outside the cluster and was given slots");
+    if (allocation_of(core, trial))
+      broken.push_back(name(trial) + " runs outside the cluster and was given slots");
     if (is_terminal(trial.state)) continue;
-    if (!core.next_deadline()) broken.push_back(name(trial) + " runs outside the cluster and may be silent for ever");
+    if (!core.next_deadline())
+      broken.push_back(name(trial) + " runs outside the cluster and may be silent for ever");
   }
 }
 
@@ -189,13 +193,16 @@ void gangs_are_whole(const Core& core, Broken& broken) {
       broken.push_back(id.value + " has " + std::to_string(allocation.slot_count()) + " slots of " +
                        std::to_string(resources.slots_per_trial));
     }
-    if (resources.is_single_node && allocation.parts.size() != 1) broken.push_back(id.value + " is spread over agents");
+    if (resources.is_single_node && allocation.parts.size() != 1)
+      broken.push_back(id.value + " is spread over agents");
     std::set<AgentId> agents;
     for (const AllocationPart& part : allocation.parts) {
       if (!agents.insert(part.agent).second) broken.push_back(id.value + " is twice on " + part.agent.value);
-      if (part.slots.empty() && allocation.parts.size() != 1) broken.push_back(id.value + " has a part without slots");
+      if (part.slots.empty() && allocation.parts.size() != 1)
+        broken.push_back(id.value + " has a part without slots");
     }
-    if ((allocation.parts.size() > 1) != (allocation.port != 0)) broken.push_back(id.value + " has no place to meet");
+    if ((allocation.parts.size() > 1) != (allocation.port != 0))
+      broken.push_back(id.value + " has no place to meet");
   }
 }
 
@@ -210,14 +217,17 @@ void commands_wait_or_run_once(const Core& core, Broken& broken) {
   for (const auto& [id, command] : core.commands()) {
     const std::string its = "command " + command.task.value;
     const Allocation* allocation = allocation_of(core, command);
-    if ((allocation != nullptr) == queued.contains(as_trial(id))) broken.push_back(its + " neither waits nor runs, or does both");
+    if ((allocation != nullptr) == queued.contains(as_trial(id)))
+      broken.push_back(its + " neither waits nor runs, or does both");
     if (command.exit) broken.push_back(its + " lives on after its exit");
-    if (is_stopping(command.state) && (!allocation || !is_leaving(*allocation))) broken.push_back(its + " was killed and stays");
+    if (is_stopping(command.state) && (!allocation || !is_leaving(*allocation)))
+      broken.push_back(its + " was killed and stays");
     if (!allocation) continue;
     if (allocation->preempt_requested) broken.push_back(its + " was asked to leave");
     if (allocation->parts.size() != 1 || allocation->slot_count() != command.config->slots) {
       broken.push_back(its + " has " + std::to_string(allocation->slot_count()) + " slots of " +
-                       std::to_string(command.config->slots) + " on " + std::to_string(allocation->parts.size()) + " agents");
+                       std::to_string(command.config->slots) + " on " +
+                       std::to_string(allocation->parts.size()) + " agents");
     }
   }
 }
@@ -245,23 +255,27 @@ void schedulers_know_all(const Core& core, Broken& broken) {
     running += known.running.size();
     for (const scheduler::Running& one : known.running) {
       const Allocation* allocation = allocation_of(core, one.trial);
-      const bool same = allocation && allocation->pool == name_of_pool && one.leaving == is_leaving(*allocation) &&
-                        std::equal(one.parts.begin(), one.parts.end(), allocation->parts.begin(),
-                                   allocation->parts.end(), [](const scheduler::Part& a, const AllocationPart& b) {
-                                     return a.agent == b.agent && a.slots == b.slots;
-                                   });
-      if (!same) broken.push_back("pool " + name_of_pool + " is wrong about trial " + std::to_string(one.trial.value));
+      const bool same =
+          allocation && allocation->pool == name_of_pool && one.leaving == is_leaving(*allocation) &&
+          std::equal(one.parts.begin(), one.parts.end(), allocation->parts.begin(), allocation->parts.end(),
+                     [](const scheduler::Part& a, const AllocationPart& b) {
+                       return a.agent == b.agent && a.slots == b.slots;
+                     });
+      if (!same)
+        broken.push_back("pool " + name_of_pool + " is wrong about trial " + std::to_string(one.trial.value));
     }
     for (const scheduler::Request& request : known.requests) {
       if (is_command(request.trial)) continue;  // commands_wait_or_run_once
       auto trial = core.trials().find(request.trial);
       const bool waits = trial != core.trials().end() && trial->second.state == State::kActive &&
                          !trial->second.held && !allocation_of(core, trial->second);
-      if (!waits) broken.push_back("trial " + std::to_string(request.trial.value) + " is queued and does not wait");
+      if (!waits)
+        broken.push_back("trial " + std::to_string(request.trial.value) + " is queued and does not wait");
     }
     for (const scheduler::Job& job : known.jobs) {
       auto experiment = core.experiments().find(job.id);
-      if (experiment == core.experiments().end() || core.pool_of(experiment->second) != name_of_pool) continue;
+      if (experiment == core.experiments().end() || core.pool_of(experiment->second) != name_of_pool)
+        continue;
       const QueuePlace& queue = experiment->second.queue;
       if (job.priority != queue.priority || job.position != queue.position) {
         broken.push_back("pool " + name_of_pool + " is wrong about the place of " + name(experiment->second));

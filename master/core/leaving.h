@@ -20,6 +20,8 @@ inline bool is_killed(const Allocation& allocation) {
 }
 
 /// It was asked to leave, or is made to.
-inline bool is_leaving(const Allocation& allocation) { return allocation.preempt_requested || is_killed(allocation); }
+inline bool is_leaving(const Allocation& allocation) {
+  return allocation.preempt_requested || is_killed(allocation);
+}
 
 }  // namespace det::core

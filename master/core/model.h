@@ -1,5 +1,5 @@
-// Owns the nouns of the master as plain data: what an experiment, a trial, an allocation and an agent are, and the
-// states they pass through. No behaviour; legal state changes are in transitions.h.
+// Owns the nouns of the master as plain data: what an experiment, a trial, an allocation and an agent are,
+// and the states they pass through. No behaviour; legal state changes are in transitions.h.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace det::core {
 
-/// Of an experiment and of a trial, with upstream's names (STATE_ACTIVE, …). A stopping state says which end comes
-/// when the last process has gone; it may only worsen: completed → canceled → killed → error.
+/// Of an experiment and of a trial, with upstream's names (STATE_ACTIVE, …). A stopping state says which end
+/// comes when the last process has gone; it may only worsen: completed → canceled → killed → error.
 enum class State {
   kActive,
   kPaused,
@@ -52,9 +52,9 @@ std::optional<AllocationState> parse_allocation_state(std::string_view name);
 /// Why an allocation ended. What is_failure() says counts against max_restarts.
 enum class ExitKind {
   kSucceeded,  ///< exit code 0
-  kFailed,     ///< the user's fault: non-zero exit, a signal nobody of ours sent, a model that does not compile
-  kLost,       ///< infrastructure: agent gone, start failed, state lost; run again without counting
-  kStopped,    ///< ended because the master told it to
+  kFailed,   ///< the user's fault: non-zero exit, a signal nobody of ours sent, a model that does not compile
+  kLost,     ///< infrastructure: agent gone, start failed, state lost; run again without counting
+  kStopped,  ///< ended because the master told it to
   kOutOfMemory,
   kStorageFull,  ///< run again, later and later: space may come back. Counts once it goes on for hours
   kPreempted,    ///< left as it was asked to, its checkpoint saved
@@ -67,8 +67,9 @@ constexpr bool is_failure(ExitKind kind) {
 }
 struct Exit {
   ExitKind kind = ExitKind::kLost;
-  int code = 0;         ///< exit code, 128 + n for signal n
-  /// For people: "exit code 7", "killed by signal 9", "agent a1 lost"; in lines below, the last that a failed task printed.
+  int code = 0;  ///< exit code, 128 + n for signal n
+  /// For people: "exit code 7", "killed by signal 9", "agent a1 lost"; in lines below, the last that a failed
+  /// task printed.
   std::string message;
   bool operator==(const Exit&) const = default;
 };
@@ -111,15 +112,18 @@ struct Trial {
   std::uint32_t seed = 0;
   std::string hparams;  ///< JSON object
   State state = State::kActive;
-  RunNumber run = 0;      ///< of the newest allocation; 0 before the first
+  RunNumber run = 0;  ///< of the newest allocation; 0 before the first
   std::int32_t restarts = 0;
   std::string latest_checkpoint;     ///< uuid; "" when there is none
   std::int64_t latest_steps = 0;     ///< steps_completed of that checkpoint
   std::int64_t steps_completed = 0;  ///< highest reported by the current run
-  std::int64_t last_validation = -1; ///< steps of the current run's newest validation; what is not above it is a repeat
-  std::int64_t checkpoint_validation = -1; ///< newest validation at or before latest_steps: a new run starts from there
-  std::int64_t searcher_steps = -1;  ///< highest steps the searcher has heard of, over all runs: it hears each once
-  std::optional<double> best_metric; ///< best searcher metric so far (never NaN)
+  std::int64_t last_validation =
+      -1;  ///< steps of the current run's newest validation; what is not above it is a repeat
+  std::int64_t checkpoint_validation =
+      -1;  ///< newest validation at or before latest_steps: a new run starts from there
+  std::int64_t searcher_steps =
+      -1;  ///< highest steps the searcher has heard of, over all runs: it hears each once
+  std::optional<double> best_metric;  ///< best searcher metric so far (never NaN)
   bool early_exit_invalid_hp = false;
   bool held = false;  ///< it waits at a rung of its search: no slots until the search lets it go on
   double progress = 0;
@@ -131,8 +135,9 @@ struct Trial {
 /// Names a command inside the master; people know it by its task.
 using CommandId = Id<struct CommandTag, std::int64_t>;
 
-/// A command line in an allocation of its own: at most one, never pre-empted, whatever becomes of it never run again.
-/// kActive until it has ended, kStoppingKilled once a user wants it gone; kCompleted, kCanceled (killed) or kError.
+/// A command line in an allocation of its own: at most one, never pre-empted, whatever becomes of it never
+/// run again. kActive until it has ended, kStoppingKilled once a user wants it gone; kCompleted, kCanceled
+/// (killed) or kError.
 struct Command {
   CommandId id;
   TaskId task;  ///< a uuid, chosen by the caller
@@ -148,7 +153,8 @@ struct Command {
   QueuePlace queue;
 };
 
-/// What waits and runs is named by a trial and its experiment. A command is named so too, by numbers below zero.
+/// What waits and runs is named by a trial and its experiment. A command is named so too, by numbers below
+/// zero.
 inline TrialId as_trial(CommandId id) { return TrialId(-id.value); }
 inline ExperimentId as_job(CommandId id) { return ExperimentId(-id.value); }
 inline bool is_command(TrialId id) { return id.value < 0; }
@@ -164,16 +170,17 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// What of an allocation is on one agent. A gang has several; their order is the order of ranks, and on the first
-/// is rank 0.
+/// What of an allocation is on one agent. A gang has several; their order is the order of ranks, and on the
+/// first is rank 0.
 struct AllocationPart {
   AgentId agent;
-  std::string agent_instance;  ///< Agent::instance it was given to: after a restart tells that machine from an impostor
+  std::string agent_instance;  ///< Agent::instance it was given to: after a restart tells that machine from
+                               ///< an impostor
   std::string address;         ///< where the other parts reach that agent's processes
   std::vector<int> slots;      ///< slot ids on `agent`; empty for a zero-slot task
   AllocationState state = AllocationState::kAssigned;
-  std::optional<Exit> exit;    ///< once it is kTerminated
-  bool daemon = false;         ///< a helper of the others, ended when they are done
+  std::optional<Exit> exit;  ///< once it is kTerminated
+  bool daemon = false;       ///< a helper of the others, ended when they are done
   bool operator==(const AllocationPart&) const = default;
 };
 
@@ -181,22 +188,22 @@ struct Allocation {
   AllocationId id;
   TrialId trial;  ///< or the command
   RunNumber run = 0;
-  /// The least advanced part's, kRunning once the harness has attached, kTerminating once it is to end; kTerminated
-  /// when every part is.
+  /// The least advanced part's, kRunning once the harness has attached, kTerminating once it is to end;
+  /// kTerminated when every part is.
   AllocationState state = AllocationState::kAssigned;
   std::string pool;
   std::vector<AllocationPart> parts;  ///< never empty
-  int port = 0;                   ///< where rank 0 of a gang waits for the others; 0 when there are none
-  bool attached = false;          ///< rank 0 talks to us (kept over a master restart by its re-attach)
-  bool preempt_requested = false; ///< told to checkpoint and leave
+  int port = 0;                       ///< where rank 0 of a gang waits for the others; 0 when there are none
+  bool attached = false;              ///< rank 0 talks to us (kept over a master restart by its re-attach)
+  bool preempt_requested = false;     ///< told to checkpoint and leave
   bool preempt_acknowledged = false;
   bool kill_requested = false;
   std::optional<MonoTime> preempt_deadline;  ///< when we stop asking nicely
   std::optional<MonoTime> kill_again;        ///< when the kill is repeated
   WallTime started;
   std::optional<WallTime> ended;
-  /// How it ends: of its parts the first that did not succeed, from then on. A gang lives and dies as one: what is left
-  /// of it is killed.
+  /// How it ends: of its parts the first that did not succeed, from then on. A gang lives and dies as one:
+  /// what is left of it is killed.
   std::optional<Exit> exit;
 
   int slot_count() const;
@@ -207,8 +214,8 @@ struct Allocation {
 /// What administrators took out of service. Kept: an agent that comes back is still out of it.
 struct AgentSettings {
   AgentId agent;
-  bool enabled = true;   ///< takes new work
-  bool draining = false; ///< of one that is not enabled: what runs there may finish
+  bool enabled = true;    ///< takes new work
+  bool draining = false;  ///< of one that is not enabled: what runs there may finish
   std::set<int> disabled_slots;
   bool operator==(const AgentSettings&) const = default;
 };
@@ -222,7 +229,8 @@ struct Agent {
   std::string pool;
   std::vector<Device> slots;
   std::uint64_t session = 0;  ///< of the live connection; 0 when disconnected
-  std::optional<MonoTime> lost_at;  ///< when a silent agent's allocations are given up (its lease + grace + margin)
+  std::optional<MonoTime>
+      lost_at;  ///< when a silent agent's allocations are given up (its lease + grace + margin)
   /// What runs there, or may, and is over for everybody else: until it has gone the agent gets no work.
   std::set<AllocationId> leftovers;
   WallTime registered;

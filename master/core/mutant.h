@@ -45,8 +45,8 @@ enum class Mutant {
   kCommandKillLost,      ///< killing a command that runs is only noted
   kDamageForgotten,      ///< a trial's damaged checkpoint stays the one that it starts from
   kDamageKeepsRows,      ///< what was reported beyond the checkpoint before the damaged one stays visible
-  kLeftoversForgotten,   ///< an agent is given work while something runs there that is over for everybody else
-  kCommandTwice,         ///< a repeated submission of a command makes a second one
+  kLeftoversForgotten,  ///< an agent is given work while something runs there that is over for everybody else
+  kCommandTwice,        ///< a repeated submission of a command makes a second one
 };
 
 }  // namespace det::core

@@ -1,5 +1,5 @@
-// Owns what the schedulers of the pools are told: every change of agents, experiments, requests and allocations, when it
-// happens. And what becomes of their decisions.
+// Owns what the schedulers of the pools are told: every change of agents, experiments, requests and
+// allocations, when it happens. And what becomes of their decisions.
 #include "master/core/impl.h"
 #include "master/core/leaving.h"
 #include "master/scheduler/position.h"
@@ -13,7 +13,8 @@ std::vector<scheduler::Part> parts_of(const Allocation& allocation) {
   return parts;
 }
 
-/// Those who start have not been looked at for long. Asked for together, what is kept of them comes in the time of one.
+/// Those who start have not been looked at for long. Asked for together, what is kept of them comes in the
+/// time of one.
 void fetch(const std::vector<const Trial*>& trials) {
   constexpr std::size_t kLine = 64;
   for (const Trial* trial : trials) {
@@ -54,13 +55,15 @@ scheduler::Scheduler& Core::Impl::pool(const std::string& name) {
 }
 
 scheduler::Agent Core::Impl::to_scheduler(const Agent& agent) const {
-  scheduler::Agent one{.id = agent.id,
-                       .slots = std::vector<scheduler::Slot>(agent.slots.size()),
-                       .open = agent.session != 0 && (agent.leftovers.empty() || is(Mutant::kLeftoversForgotten))};
+  scheduler::Agent one{
+      .id = agent.id,
+      .slots = std::vector<scheduler::Slot>(agent.slots.size()),
+      .open = agent.session != 0 && (agent.leftovers.empty() || is(Mutant::kLeftoversForgotten))};
   if (auto known = agent_settings.find(agent.id); known != agent_settings.end()) {
     one.open = one.open && (known->second.enabled || is(Mutant::kDisabledScheduled));
     for (const int slot : known->second.disabled_slots) {
-      if (static_cast<std::size_t>(slot) < one.slots.size()) one.slots[static_cast<std::size_t>(slot)].enabled = false;
+      if (static_cast<std::size_t>(slot) < one.slots.size())
+        one.slots[static_cast<std::size_t>(slot)].enabled = false;
     }
   }
   return one;

@@ -1,5 +1,5 @@
-// Owns what people change of the queues and of what they are served with: places of experiments, agents and slots in
-// and out of service.
+// Owns what people change of the queues and of what they are served with: places of experiments, agents and
+// slots in and out of service.
 #include <algorithm>
 
 #include "master/core/impl.h"
@@ -22,14 +22,19 @@ Result<Core::Impl::Place> Core::Impl::find_place(ExperimentId job) {
     auto it = commands.find(command_of(job));
     if (it == commands.end()) return fail(Code::kNotFound, "the command has ended or does not exist");
     Command& command = it->second;
-    return Place{"command " + command.task.value, pool_of(command), command.submitted, &command.queue, command.config->slots};
+    return Place{"command " + command.task.value, pool_of(command), command.submitted, &command.queue,
+                 command.config->slots};
   }
   const std::string name = "experiment " + std::to_string(job.value);
   auto it = experiments.find(job);
   if (it == experiments.end()) return fail(Code::kNotFound, name + " has ended or does not exist");
   Experiment& experiment = it->second;
-  return Place{name, pool_of(experiment), experiment.submitted, &experiment.queue,
-               experiment.config->resources.slots_per_trial, experiment.unmanaged};
+  return Place{name,
+               pool_of(experiment),
+               experiment.submitted,
+               &experiment.queue,
+               experiment.config->resources.slots_per_trial,
+               experiment.unmanaged};
 }
 
 Status Core::Impl::check(const UpdateJob& input, const Place& place) {
@@ -45,7 +50,8 @@ Status Core::Impl::check(const UpdateJob& input, const Place& place) {
   }
   if (is_command(input.experiment) && input.pool && *input.pool != place.pool &&
       live_allocation(as_trial(command_of(input.experiment)))) {
-    return fail(Code::kFailedPrecondition, place.name + " runs, and a command runs only once: it cannot be moved");
+    return fail(Code::kFailedPrecondition,
+                place.name + " runs, and a command runs only once: it cannot be moved");
   }
   if (!input.beside) return {};
   TRY_ASSIGN(const Place anchor, find_place(input.beside->anchor));
@@ -58,10 +64,12 @@ Status Core::Impl::check(const UpdateJob& input, const Place& place) {
 void Core::Impl::handle(const UpdateJob& input) {
   auto found = find_place(input.experiment);
   if (!found) return reply(input.reply, tl::unexpected(std::move(found).error()));
-  if (auto checked = check(input, *found); !checked) return reply(input.reply, tl::unexpected(std::move(checked).error()));
+  if (auto checked = check(input, *found); !checked)
+    return reply(input.reply, tl::unexpected(std::move(checked).error()));
   std::vector<scheduler::Job> moved;
   if (input.beside) {
-    auto result = scheduler::move(jobs_of(found->pool), input.experiment, input.beside->side, input.beside->anchor);
+    auto result =
+        scheduler::move(jobs_of(found->pool), input.experiment, input.beside->side, input.beside->anchor);
     if (!result) return reply(input.reply, tl::unexpected(std::move(result).error()));
     moved = std::move(*result);
   }
@@ -105,7 +113,8 @@ std::vector<scheduler::Job> Core::Impl::jobs_of(const std::string& name) const {
 
 void Core::Impl::place(const std::vector<scheduler::Job>& moved) {
   for (const scheduler::Job& job : moved) {
-    QueuePlace& queue = is_command(job.id) ? commands.at(command_of(job.id)).queue : experiments.at(job.id).queue;
+    QueuePlace& queue =
+        is_command(job.id) ? commands.at(command_of(job.id)).queue : experiments.at(job.id).queue;
     queue.priority = job.priority;
     queue.position = job.position;
     if (!is(Mutant::kMoveKeepsPlace)) {
@@ -164,8 +173,8 @@ void Core::Impl::handle(const SetService& input) {
     const std::vector<int>& here = allocation.part_on(input.agent)->slots;
     const bool hit = !input.slot || std::find(here.begin(), here.end(), *input.slot) != here.end();
     if (!hit) continue;
-    ask_to_leave(allocation, input.slot ? "slot " + std::to_string(*input.slot) + " of agent " + input.agent.value +
-                                              " was disabled"
+    ask_to_leave(allocation, input.slot ? "slot " + std::to_string(*input.slot) + " of agent " +
+                                              input.agent.value + " was disabled"
                                         : "agent " + input.agent.value + " was disabled");
   }
 }

@@ -59,8 +59,8 @@ void Core::Impl::handle(const ReportValidation& input) {
   if (input.steps_completed <= trial.latest_steps) trial.checkpoint_validation = input.steps_completed;
   trial.steps_completed = std::max(trial.steps_completed, input.steps_completed);
   auto& rows = is(Mutant::kMetricAfterDecision) ? late : inserts;
-  rows.push_back(InsertValidation{trial.id, input.run, input.steps_completed, input.metrics, input.searcher_metric,
-                                  input.reported});
+  rows.push_back(InsertValidation{trial.id, input.run, input.steps_completed, input.metrics,
+                                  input.searcher_metric, input.reported});
   if (input.searcher_metric) {
     const double metric = *input.searcher_metric;
     const bool smaller = config_of(trial).searcher.smaller_is_better;
@@ -85,7 +85,8 @@ void Core::Impl::tell_search(Trial& trial, const ReportValidation& report) {
     const std::string what = "the validation metrics at step " + number(report.steps_completed) + " lack \"" +
                              missing + "\", by which the search decides";
     if (!config.decides_by_metric()) {
-      if (trial.searcher_steps < 0) log(trial, trial.run, what + "; no best of this trial is known", "WARNING");
+      if (trial.searcher_steps < 0)
+        log(trial, trial.run, what + "; no best of this trial is known", "WARNING");
       trial.searcher_steps = report.steps_completed;
       return;
     }
@@ -124,14 +125,16 @@ void Core::Impl::handle(const ReportDamage& input) {
   if (input.uuid.value != trial.latest_checkpoint)
     return reply(input.reply, ResumeFrom{trial.latest_checkpoint, trial.latest_steps});
   if (trial.steps_completed > trial.latest_steps || trial.last_validation > trial.latest_steps) {
-    return reply(input.reply, fail(Code::kFailedPrecondition, "run " + number(input.run) + " of trial " +
-                                                                  number(trial.id.value) +
-                                                                  " has trained already; leave, and start again"));
+    return reply(input.reply, fail(Code::kFailedPrecondition,
+                                   "run " + number(input.run) + " of trial " + number(trial.id.value) +
+                                       " has trained already; leave, and start again"));
   }
   const ReportDamage::Older older = input.older.value_or(ReportDamage::Older{});
   log(trial, trial.run,
-      "checkpoint " + input.uuid.value + " (step " + number(trial.latest_steps) + ") cannot be used: " + input.reason +
-          (input.older ? "; going on from checkpoint " + older.uuid.value + " (step " + number(older.steps_completed) + ")"
+      "checkpoint " + input.uuid.value + " (step " + number(trial.latest_steps) +
+          ") cannot be used: " + input.reason +
+          (input.older ? "; going on from checkpoint " + older.uuid.value + " (step " +
+                             number(older.steps_completed) + ")"
                        : "; there is none before it, starting from the beginning"),
       "WARNING");
   if (!is(Mutant::kDamageForgotten)) trial.latest_checkpoint = older.uuid.value;
@@ -204,7 +207,8 @@ void Core::Impl::handle(const AskToLeave& input) {
   auto fenced = fence(input.trial, input.run);
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Allocation* const allocation = live_allocation(input.trial);
-  if (!allocation) return reply(input.reply, fail(Code::kFailedPrecondition, "the cluster does not run this trial"));
+  if (!allocation)
+    return reply(input.reply, fail(Code::kFailedPrecondition, "the cluster does not run this trial"));
   reply(input.reply, Done{});
   ask_to_leave(*allocation, "its process says that its machine is about to go");
 }
@@ -215,11 +219,12 @@ void Core::Impl::handle(const MarkDaemon& input) {
   Allocation* const allocation = live_allocation(input.trial);
   if (!allocation || input.part >= allocation->parts.size())
     return reply(input.reply, fail(Code::kInvalidArgument, "the allocation has no such part"));
-  const auto others = std::count_if(allocation->parts.begin(), allocation->parts.end(), [&](const AllocationPart& part) {
-    return !part.daemon && &part != &allocation->parts[input.part];
-  });
+  const auto others = std::count_if(
+      allocation->parts.begin(), allocation->parts.end(),
+      [&](const AllocationPart& part) { return !part.daemon && &part != &allocation->parts[input.part]; });
   if (others == 0)
-    return reply(input.reply, fail(Code::kInvalidArgument, "one part of an allocation must do its work: not all are helpers"));
+    return reply(input.reply, fail(Code::kInvalidArgument,
+                                   "one part of an allocation must do its work: not all are helpers"));
   reply(input.reply, Done{});
   if (allocation->parts[input.part].daemon) return;
   allocation->parts[input.part].daemon = true;

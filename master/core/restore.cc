@@ -80,7 +80,8 @@ Status Core::Impl::restore(Recovered recovered) {
   }
   for (const auto& [id, command] : commands) {
     if (live.contains(as_trial(id))) continue;
-    if (is_stopping(command.state)) return contradiction("command " + command.task.value + " is ending but nothing of it runs");
+    if (is_stopping(command.state))
+      return contradiction("command " + command.task.value + " is ending but nothing of it runs");
     if (is(Mutant::kCommandForgotten)) continue;
     waiting.insert(as_trial(id));
     tell_request(command);
@@ -102,7 +103,8 @@ Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
     made = searcher::Searcher::restore(experiment.config, snapshot, options.search_fault);
   }
   if (!made) return tl::unexpected(std::move(made).error());
-  Search search{.searcher = std::move(*made), .config = nullptr, .shutdown = std::nullopt, .trials = {}, .open = 0};
+  Search search{
+      .searcher = std::move(*made), .config = nullptr, .shutdown = std::nullopt, .trials = {}, .open = 0};
   for (const std::string& text : stored.events) {
     TRY_ASSIGN(const auto json, read(text, "an event of " + name));
     TRY_ASSIGN(const auto event, searcher::event_from_json(json));
@@ -110,7 +112,8 @@ Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
       if (auto* shutdown = std::get_if<searcher::Shutdown>(&action)) search.shutdown = *shutdown;
     }
   }
-  search.config = expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
+  search.config =
+      expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
   search.trials.resize(search.searcher.created());
   return search;
 }
@@ -139,7 +142,8 @@ Status Core::Impl::number_trials(const Experiment& experiment, Search& search, s
 Status Core::Impl::check_allocation(const Allocation& allocation) const {
   if (is_command(allocation.trial)) {
     auto command = commands.find(command_of(allocation.trial));
-    if (command == commands.end()) return contradiction("allocation " + allocation.id.value + " has no command");
+    if (command == commands.end())
+      return contradiction("allocation " + allocation.id.value + " has no command");
     return check_allocation(command->second, allocation);
   }
   auto trial = trials.find(allocation.trial);
@@ -158,9 +162,9 @@ Status Core::Impl::restore_allocation(Allocation stored) {
     return contradiction("trial " + std::to_string(allocation.trial.value) + " runs twice");
   }
   const Trial* const trial = is_command(allocation.trial) ? nullptr : &trials.at(allocation.trial);
-  const bool over = std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& part) {
-    return part.state == AllocationState::kTerminated;
-  });
+  const bool over =
+      std::all_of(allocation.parts.begin(), allocation.parts.end(),
+                  [](const AllocationPart& part) { return part.state == AllocationState::kTerminated; });
   if (over) return contradiction("allocation " + allocation.id.value + " runs but has no part that does");
   for (const AllocationPart& part : allocation.parts) {
     if (part.state != AllocationState::kTerminated) TRY(restore_part(allocation, part));
@@ -176,8 +180,7 @@ Status Core::Impl::restore_allocation(Allocation stored) {
     allocation.preempt_deadline =
         now.mono + std::chrono::seconds(trial ? config_of(*trial).preemption_timeout : 0);
   }
-  if (trial && trial->early_exit_invalid_hp && !allocation.kill_again)
-    allocation.preempt_deadline = now.mono;
+  if (trial && trial->early_exit_invalid_hp && !allocation.kill_again) allocation.preempt_deadline = now.mono;
   if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
   set_timer(allocation);
   tell_running(allocation);
@@ -190,7 +193,8 @@ Status Core::Impl::restore_part(const Allocation& allocation, const AllocationPa
   for (const AllocationId& other : held) {
     for (int slot : allocations.at(other).part_on(part.agent)->slots) {
       if (std::find(part.slots.begin(), part.slots.end(), slot) != part.slots.end()) {
-        return contradiction("two allocations have slot " + std::to_string(slot) + " of agent " + part.agent.value);
+        return contradiction("two allocations have slot " + std::to_string(slot) + " of agent " +
+                             part.agent.value);
       }
     }
   }

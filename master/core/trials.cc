@@ -7,8 +7,9 @@
 namespace det::core {
 namespace {
 
-/// How many ends in a row for want of storage, without a checkpoint between them, count nothing. They take more than an
-/// hour, and as long again for each that counts: time for people to make room, yet no trial goes on so for ever.
+/// How many ends in a row for want of storage, without a checkpoint between them, count nothing. They take
+/// more than an hour, and as long again for each that counts: time for people to make room, yet no trial goes
+/// on so for ever.
 constexpr int kFreeStorageFull = 13;
 
 }  // namespace
@@ -49,8 +50,9 @@ void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& cr
   if (experiment.unmanaged) {
     trial.run = 1;
     heard(trial);
-    log(trial, 1, "trial " + std::to_string(id.value) + " (experiment " + std::to_string(experiment.id.value) +
-                      ") runs outside the cluster");
+    log(trial, 1,
+        "trial " + std::to_string(id.value) + " (experiment " + std::to_string(experiment.id.value) +
+            ") runs outside the cluster");
   }
   const bool managed = !experiment.unmanaged || is(Mutant::kUnmanagedScheduled);
   if (managed && trial.state == State::kActive) request_slots(trial);
@@ -61,7 +63,8 @@ void Core::Impl::hold(Trial& trial) {
   trial.held = true;
   touched_trials.insert(trial.id);
   withdraw(trial);
-  if (Allocation* allocation = live_allocation(trial.id)) ask_to_leave(*allocation, "it waits at a rung of the search");
+  if (Allocation* allocation = live_allocation(trial.id))
+    ask_to_leave(*allocation, "it waits at a rung of the search");
 }
 
 void Core::Impl::go_on(Trial& trial) {
@@ -88,7 +91,8 @@ void Core::Impl::handle(const EndTrial& input) {
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Trial& trial = **fenced;
   if (!is_terminal(input.end)) {
-    return reply(input.reply, fail(Code::kInvalidArgument, std::string(state_name(input.end)) + " is no end"));
+    return reply(input.reply,
+                 fail(Code::kInvalidArgument, std::string(state_name(input.end)) + " is no end"));
   }
   if (!unmanaged(trial)) {
     return reply(input.reply, fail(Code::kFailedPrecondition,
@@ -110,7 +114,8 @@ void Core::Impl::handle(const TakeUpTrial& input) {
     return reply(input.reply, fail(Code::kAborted, name + " has ended or does not exist"));
   Trial& trial = it->second;
   if (!unmanaged(trial))
-    return reply(input.reply, fail(Code::kFailedPrecondition, name + " is the cluster's: it starts it by itself"));
+    return reply(input.reply,
+                 fail(Code::kFailedPrecondition, name + " is the cluster's: it starts it by itself"));
   reply(input.reply, Done{});
   touched_trials.insert(trial.id);
   heard(trial);
@@ -118,7 +123,8 @@ void Core::Impl::handle(const TakeUpTrial& input) {
   if (!input.new_run) return;
   ++trial.run;
   begin_from_checkpoint(trial);
-  log(trial, trial.run, name + " is taken up outside the cluster, at step " + std::to_string(trial.steps_completed));
+  log(trial, trial.run,
+      name + " is taken up outside the cluster, at step " + std::to_string(trial.steps_completed));
 }
 
 /// What earlier runs did beyond the checkpoint has not happened.
@@ -142,8 +148,8 @@ void Core::Impl::request_slots_later(Trial& trial, const std::string& why, int m
   if (before == 0) return request_slots(trial);
   const Duration delay = std::chrono::seconds(1 << std::min(before - 1, most_doublings));
   timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, now.mono + delay);
-  log(trial, trial.run, why + "; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) +
-                            " s", "WARNING");
+  log(trial, trial.run,
+      why + "; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) + " s", "WARNING");
 }
 
 void Core::Impl::retry(TrialId id) {
@@ -205,10 +211,11 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
   if (is_stopping(trial.state)) {
     // One that its search has stopped has shown enough, however it leaves.
     const bool bad = is_failure(exit.kind) || exit.kind == ExitKind::kStorageFull;
-    const bool failed = bad && !allocation.kill_requested &&
-                        trial.state != State::kStoppingKilled && trial.state != State::kStoppingCompleted;
+    const bool failed = bad && !allocation.kill_requested && trial.state != State::kStoppingKilled &&
+                        trial.state != State::kStoppingCompleted;
     if (failed) trial.exit_reason = exit.message;
-    if (trial.early_exit_invalid_hp) trial.exit_reason = "the trial says that its hyperparameters are invalid";
+    if (trial.early_exit_invalid_hp)
+      trial.exit_reason = "the trial says that its hyperparameters are invalid";
     return end(trial, failed ? State::kError : end_of(trial.state));
   }
   if (exit.kind == ExitKind::kSucceeded) return end(trial, State::kCompleted);
@@ -232,7 +239,8 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
   if (allocation.attached && !full) failed_starts.erase(trial.id);
   if (trial.state == State::kActive && !trial.held && infrastructure && (full || !allocation.attached)) {
     if (!full) return request_slots_later(trial, "it was lost again before it began", 6);
-    return request_slots_later(trial, "the storage was full again (pause and activate it to try at once)", kFreeStorageFull - 1);
+    return request_slots_later(trial, "the storage was full again (pause and activate it to try at once)",
+                               kFreeStorageFull - 1);
   }
   if (trial.state == State::kActive && !trial.held) request_slots(trial);
 }

@@ -240,8 +240,9 @@ Status change_token(Pool& pool, std::int64_t id, const std::optional<std::string
 }
 
 Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT path, key, value FROM user_settings WHERE user_id = $1 ORDER BY path, key", id));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT path, key, value FROM user_settings WHERE user_id = $1 ORDER BY path, key", id));
   std::vector<UserSetting> out;
   for (int i = 0; i < rows.size(); ++i) {
     UserSetting& one = out.emplace_back();
@@ -253,9 +254,11 @@ Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
 Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings) {
   for (const UserSetting& one : settings) {
     if (one.value.empty()) {
-      TRY(pool.query("DELETE FROM user_settings WHERE user_id = $1 AND path = $2 AND key = $3", id, one.path, one.key));
+      TRY(pool.query("DELETE FROM user_settings WHERE user_id = $1 AND path = $2 AND key = $3", id, one.path,
+                     one.key));
     } else {
-      TRY(pool.query("INSERT INTO user_settings (user_id, path, key, value) VALUES ($1, $2, $3, $4)"
+      TRY(
+          pool.query("INSERT INTO user_settings (user_id, path, key, value) VALUES ($1, $2, $3, $4)"
                      " ON CONFLICT (user_id, path, key) DO UPDATE SET value = excluded.value",
                      id, one.path, one.key, one.value));
     }

@@ -5,9 +5,9 @@
 namespace det::db {
 namespace {
 
-constexpr std::string_view kExitKinds[] = {"SUCCEEDED",     "FAILED",       "LOST",      "STOPPED",
-                                           "OUT_OF_MEMORY", "STORAGE_FULL", "PREEMPTED", "INVALID_HP",
-                                           "HUNG"};
+constexpr std::string_view kExitKinds[] = {"SUCCEEDED", "FAILED",        "LOST",
+                                           "STOPPED",   "OUT_OF_MEMORY", "STORAGE_FULL",
+                                           "PREEMPTED", "INVALID_HP",    "HUNG"};
 
 Json write_exit(const std::optional<core::Exit>& exit) {
   if (!exit) return nullptr;
@@ -59,7 +59,8 @@ Result<std::vector<core::AllocationPart>> read_parts(const std::string& text) {
   try {
     for (const Json& json : Json::parse(text)) parts.push_back(read_part(json));
   } catch (const Json::exception& error) {
-    return fail(Code::kDataLoss, std::string("the stored parts of an allocation cannot be read: ") + error.what());
+    return fail(Code::kDataLoss,
+                std::string("the stored parts of an allocation cannot be read: ") + error.what());
   }
   return parts;
 }

@@ -15,7 +15,7 @@ std::string write_parts(const std::vector<core::AllocationPart>& parts);
 /// kDataLoss when `text` is no such list.
 Result<std::vector<core::AllocationPart>> read_parts(const std::string& text);
 
-std::string_view exit_kind_name(core::ExitKind kind);  ///< "SUCCEEDED" …
+std::string_view exit_kind_name(core::ExitKind kind);   ///< "SUCCEEDED" …
 core::ExitKind parse_exit_kind(std::string_view name);  ///< kLost for what is no kind
 
 }  // namespace det::db

@@ -65,7 +65,10 @@ class Lane {
  public:
   using Write = std::function<Status(Connection&, const std::vector<Batch>&, std::vector<Answer>&)>;
   Lane(const BulkOptions& options, const char* name, Write write)
-      : options_(named(options, name)), write_(std::move(write)), queue(options.queue), thread_([this] { run(); }) {}
+      : options_(named(options, name)),
+        write_(std::move(write)),
+        queue(options.queue),
+        thread_([this] { run(); }) {}
   ~Lane() { stop(); }
   void stop() {
     queue.close();
@@ -142,22 +145,25 @@ class Lane {
 /// Counts of late rows, each shared by the trials with the same remainder.
 using LateRows = std::array<std::atomic<std::uint64_t>, 256>;
 
-auto& late_rows_of(auto& late, std::int64_t trial) { return late[static_cast<std::size_t>(trial) % late.size()]; }
+auto& late_rows_of(auto& late, std::int64_t trial) {
+  return late[static_cast<std::size_t>(trial) % late.size()];
+}
 
 /// What is known of trials before their rows are stored.
 struct Standing {
   RunNumber run = 0;
-  bool late = false;           ///< rows come below what is stored
-  std::int64_t lowest = 0;     ///< of the rows that come
+  bool late = false;        ///< rows come below what is stored
+  std::int64_t lowest = 0;  ///< of the rows that come
 };
 
-/// Begins a transaction. Their run numbers are held still until it ends: nothing of another run becomes visible behind
-/// the new run's back.
+/// Begins a transaction. Their run numbers are held still until it ends: nothing of another run becomes
+/// visible behind the new run's back.
 Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vector<MetricBatch>& batches) {
   std::map<std::pair<std::int64_t, std::string_view>, std::int64_t> lowest;
   for (const MetricBatch& batch : batches) {
     for (const MetricRow& row : batch.rows) {
-      std::int64_t& steps = lowest.try_emplace({batch.trial.value, row.group}, row.steps_completed).first->second;
+      std::int64_t& steps =
+          lowest.try_emplace({batch.trial.value, row.group}, row.steps_completed).first->second;
       steps = std::min(steps, row.steps_completed);
     }
   }
@@ -173,11 +179,13 @@ Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vec
   }
   static constexpr const char* kFence =
       "WITH current AS MATERIALIZED (SELECT id, run FROM trials WHERE id = ANY ($1) ORDER BY id FOR SHARE),"
-      " late AS (SELECT DISTINCT g.trial FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS g (trial, grp, first)"
+      " late AS (SELECT DISTINCT g.trial FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS g (trial, "
+      "grp, first)"
       " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = g.trial AND m.grp = g.grp AND NOT m.archived"
       " AND m.steps_completed > g.first))"
       " SELECT id, run, late.trial IS NOT NULL FROM current LEFT JOIN late ON late.trial = id";
-  TRY_ASSIGN(const Rows rows, connection.run_all({{"BEGIN", Params()}, {kFence, Params(ids, trials, groups, steps)}}));
+  TRY_ASSIGN(const Rows rows,
+             connection.run_all({{"BEGIN", Params()}, {kFence, Params(ids, trials, groups, steps)}}));
   std::map<TrialId, Standing> standing;
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
@@ -197,8 +205,8 @@ Status answer_for(const MetricBatch& batch, const std::map<TrialId, Standing>& s
   const auto found = standing.find(batch.trial);
   if (found == standing.end()) return fail(Code::kNotFound, name + " not found");
   if (found->second.run == batch.run) return {};
-  return fail(Code::kAborted, "run " + std::to_string(batch.run) + " of " + name + " is over; its current run is " +
-                                  std::to_string(found->second.run));
+  return fail(Code::kAborted, "run " + std::to_string(batch.run) + " of " + name +
+                                  " is over; its current run is " + std::to_string(found->second.run));
 }
 
 /// The quick way, for rows that are all new; else kAlreadyExists. Ends the transaction too.
@@ -217,7 +225,9 @@ Status copy_rows(Connection& connection, const std::vector<const MetricBatch*>& 
   }
   if (rows.empty()) return connection.commit();
   return connection.copy(
-      "COPY metrics (trial_id, run, grp, steps_completed, reported, metrics) FROM STDIN (FORMAT binary); COMMIT", rows);
+      "COPY metrics (trial_id, run, grp, steps_completed, reported, metrics) FROM STDIN (FORMAT binary); "
+      "COMMIT",
+      rows);
 }
 
 /// For rows that may be there already.
@@ -235,11 +245,12 @@ Status insert_rows(Connection& connection, const std::vector<const MetricBatch*>
       times.push_back(row.reported);
     }
   }
-  TRY(connection.query("INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
-                       " SELECT trial, run::integer, grp, steps, reported, metrics::json FROM"
-                       " unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
-                       " AS r (trial, run, grp, steps, reported, metrics) ON CONFLICT DO NOTHING",
-                       trials, numbers, groups, steps, times, metrics));
+  TRY(connection.query(
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)"
+      " SELECT trial, run::integer, grp, steps, reported, metrics::json FROM"
+      " unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
+      " AS r (trial, run, grp, steps, reported, metrics) ON CONFLICT DO NOTHING",
+      trials, numbers, groups, steps, times, metrics));
   return connection.commit();
 }
 
@@ -272,7 +283,8 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
 using LogKey = std::pair<AllocationId, AgentId>;
 
 /// The next line of each, held still until the transaction ends.
-Result<std::map<LogKey, std::int64_t>> positions(Connection& connection, const std::vector<LogBatch>& batches) {
+Result<std::map<LogKey, std::int64_t>> positions(Connection& connection,
+                                                 const std::vector<LogBatch>& batches) {
   std::map<LogKey, std::int64_t> found;
   for (const LogBatch& batch : batches) found[{batch.allocation, batch.agent}] = 1;
   std::vector<std::string> allocations, agents;
@@ -280,9 +292,10 @@ Result<std::map<LogKey, std::int64_t>> positions(Connection& connection, const s
     allocations.push_back(key.first.value);
     agents.push_back(key.second.value);
   }
-  TRY(connection.query("INSERT INTO log_positions (allocation_id, agent_id, next_line) SELECT allocation, agent, 1 FROM"
-                       " unnest($1::text[], $2::text[]) AS n (allocation, agent) ON CONFLICT DO NOTHING",
-                       allocations, agents));
+  TRY(connection.query(
+      "INSERT INTO log_positions (allocation_id, agent_id, next_line) SELECT allocation, agent, 1 FROM"
+      " unnest($1::text[], $2::text[]) AS n (allocation, agent) ON CONFLICT DO NOTHING",
+      allocations, agents));
   TRY_ASSIGN(const Rows rows,
              connection.query("SELECT p.allocation_id, p.agent_id, p.next_line FROM log_positions p"
                               " JOIN unnest($1::text[], $2::text[]) AS n (allocation, agent)"
@@ -332,9 +345,10 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
   if (!rows.empty()) {
     const Statement lock = lock_tasks({tasks.begin(), tasks.end()});
     TRY(connection.run(lock.sql, lock.params));
-    TRY(connection.copy("COPY task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
-                        " FROM STDIN (FORMAT binary)",
-                        rows));
+    TRY(connection.copy(
+        "COPY task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
+        " FROM STDIN (FORMAT binary)",
+        rows));
     std::vector<std::string> allocations, agents;
     std::vector<std::int64_t> lines;
     for (const auto& [key, line] : next) {
@@ -342,7 +356,8 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
       agents.push_back(key.second.value);
       lines.push_back(line);
     }
-    TRY(connection.query("UPDATE log_positions p SET next_line = n.line FROM"
+    TRY(
+        connection.query("UPDATE log_positions p SET next_line = n.line FROM"
                          " unnest($1::text[], $2::text[], $3::bigint[]) AS n (allocation, agent, line)"
                          " WHERE p.allocation_id = n.allocation AND p.agent_id = n.agent",
                          allocations, agents, lines));
@@ -381,7 +396,8 @@ struct BulkWriter::Impl {
                 return {};
               }),
         metrics(options, "metrics",
-                [this](Connection& connection, const std::vector<MetricBatch>& batches, std::vector<Status>& answers) {
+                [this](Connection& connection, const std::vector<MetricBatch>& batches,
+                       std::vector<Status>& answers) {
                   Status status = write_metrics(connection, batches, answers, late);
                   if (status) count(batches);
                   return status;
@@ -420,7 +436,9 @@ bool BulkWriter::try_push(MetricBatch&& batch) { return impl_->metrics.queue.try
 bool BulkWriter::try_push(LogBatch&& batch) { return impl_->logs.queue.try_push(std::move(batch)); }
 bool BulkWriter::push(MetricBatch&& batch) { return impl_->metrics.queue.push(std::move(batch)); }
 bool BulkWriter::push(LogBatch&& batch) { return impl_->logs.queue.push(std::move(batch)); }
-void BulkWriter::pack(TrialId trial, const std::string& group) { impl_->packs.queue.try_push(Pack{trial, group}); }
+void BulkWriter::pack(TrialId trial, const std::string& group) {
+  impl_->packs.queue.try_push(Pack{trial, group});
+}
 std::uint64_t BulkWriter::late_rows(TrialId trial) const { return late_rows_of(impl_->late, trial.value); }
 
 }  // namespace det::db

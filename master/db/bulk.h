@@ -21,7 +21,8 @@ namespace det::db {
 /// \u0000, too deep, ill-formed): what a stranger wrote must pass here before it becomes a core input or a
 /// metric row.
 /// The keys of the object itself.
-Result<std::vector<std::string>> check_json_object(std::string_view json, std::size_t limit = 1 << 20, int depth = 32);
+Result<std::vector<std::string>> check_json_object(std::string_view json, std::size_t limit = 1 << 20,
+                                                   int depth = 32);
 
 struct MetricRow {
   std::string group;  ///< "training" or any other but "validation", whose rows the core writes
@@ -83,11 +84,12 @@ class BulkWriter {
   bool push(MetricBatch&& batch);
   bool push(LogBatch&& batch);
 
-  /// Packs the group's rows (metric_chunk.h) when there is time; every kChunkRows rows that are stored ask for it too.
+  /// Packs the group's rows (metric_chunk.h) when there is time; every kChunkRows rows that are stored ask
+  /// for it too.
   void pack(TrialId trial, const std::string& group);
 
-  /// Rises when rows of this trial were stored below ones of their group that were there already. Trials share counters,
-  /// so it may rise for another's.
+  /// Rises when rows of this trial were stored below ones of their group that were there already. Trials
+  /// share counters, so it may rise for another's.
   std::uint64_t late_rows(TrialId trial) const;
 
  private:

@@ -1,5 +1,5 @@
-// Owns what the API itself changes of experiments, past the core: names, labels, notes, the archive, and the rows of
-// what is deleted. The core writes none of these columns after an experiment's first row.
+// Owns what the API itself changes of experiments, past the core: names, labels, notes, the archive, and the
+// rows of what is deleted. The core writes none of these columns after an experiment's first row.
 #pragma once
 
 #include "master/db/queries.h"
@@ -18,14 +18,15 @@ Status replace_config(Pool& pool, ExperimentId id, const std::string& before, co
 /// kNotFound; kFailedPrecondition while it lives. Repeats safely.
 Status set_archived(Pool& pool, ExperimentId id, bool archived);
 /// What the experiment has then. kNotFound. Repeats safely.
-Result<std::vector<std::string>> change_label(Pool& pool, ExperimentId id, const std::string& label, bool add);
-/// Labels in use, of one project or of all, in the workspaces that may be looked into (nothing: all), the most used
-/// first.
+Result<std::vector<std::string>> change_label(Pool& pool, ExperimentId id, const std::string& label,
+                                              bool add);
+/// Labels in use, of one project or of all, in the workspaces that may be looked into (nothing: all), the
+/// most used first.
 Result<std::vector<std::string>> list_labels(Pool& pool, std::optional<std::int64_t> project,
                                              const std::optional<std::vector<std::int64_t>>& visible);
 
-/// All rows of an experiment that has ended, logs and metrics among them; forks of it become orphans, and its id is
-/// never used again. kNotFound; kFailedPrecondition while it lives.
+/// All rows of an experiment that has ended, logs and metrics among them; forks of it become orphans, and its
+/// id is never used again. kNotFound; kFailedPrecondition while it lives.
 Status delete_experiment(Pool& pool, ExperimentId id);
 
 /// A validation that has a searcher metric (never NaN).

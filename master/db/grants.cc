@@ -30,11 +30,14 @@ const char* lookup_sql(Placed kind) {
       return "SELECT t.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
              " LEFT JOIN templates t ON t.name = i.id ORDER BY i.place";
     case Placed::kTask:
-      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
+      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, "
+             "place)"
              " LEFT JOIN trials t ON t.task_id = i.id LEFT JOIN experiments e ON e.id = t.experiment_id"
-             " LEFT JOIN projects p ON p.id = e.project_id LEFT JOIN commands c ON c.task_id = i.id ORDER BY i.place";
+             " LEFT JOIN projects p ON p.id = e.project_id LEFT JOIN commands c ON c.task_id = i.id ORDER BY "
+             "i.place";
     case Placed::kAllocation:
-      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
+      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, "
+             "place)"
              " LEFT JOIN allocations a ON a.id = i.id LEFT JOIN trials t ON t.id = a.trial_id"
              " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
              " LEFT JOIN commands c ON c.id = a.command_id ORDER BY i.place";

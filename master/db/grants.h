@@ -58,7 +58,17 @@ Status add_grants(Pool& pool, const std::vector<Grant>& grants);
 Status remove_grants(Pool& pool, const std::vector<Grant>& grants);
 
 /// What has a place in a workspace.
-enum class Placed { kWorkspace, kProject, kExperiment, kTrial, kCheckpoint, kTemplate, kTask, kModel, kAllocation };
+enum class Placed {
+  kWorkspace,
+  kProject,
+  kExperiment,
+  kTrial,
+  kCheckpoint,
+  kTemplate,
+  kTask,
+  kModel,
+  kAllocation
+};
 /// The workspace of each, in the order of `ids`; nothing for what does not exist. Ids as text: numbers,
 /// uuids, names.
 Result<std::vector<std::optional<std::int64_t>>> workspaces_of(Pool& pool, Placed kind,

@@ -7,16 +7,18 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 
 Status insert(Connection& connection, const AgentCertificate& certificate, std::int64_t token,
               const std::string& pool) {
-  TRY(connection.query("INSERT INTO agent_certificates"
-                       " (fingerprint, agent_id, key_digest, pool, join_token_id, expires)"
-                       " VALUES ($1, $2, $3, $4, $5, $6)",
-                       certificate.fingerprint, certificate.agent, certificate.key_digest, pool, token,
-                       certificate.expires));
+  TRY(connection.query(
+      "INSERT INTO agent_certificates"
+      " (fingerprint, agent_id, key_digest, pool, join_token_id, expires)"
+      " VALUES ($1, $2, $3, $4, $5, $6)",
+      certificate.fingerprint, certificate.agent, certificate.key_digest, pool, token, certificate.expires));
   return {};
 }
 
 Status admit(Connection& connection, const std::string& token_hash, const AgentCertificate& certificate) {
-  const auto useless = [] { return fail(Code::kUnauthenticated, "the join token is unknown, used up or expired"); };
+  const auto useless = [] {
+    return fail(Code::kUnauthenticated, "the join token is unknown, used up or expired");
+  };
   TRY_ASSIGN(const Rows tokens, connection.query("SELECT id, pool, agent_id, uses_left FROM join_tokens"
                                                  " WHERE token_hash = $1 AND expires > now() FOR UPDATE",
                                                  token_hash));
@@ -25,16 +27,18 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
   tokens[0].into(token.id, token.pool, token.agent, token.uses_left);
   if (!token.agent.empty() && token.agent != certificate.agent.value)
     return fail(Code::kPermissionDenied, "the join token is for the agent " + token.agent);
-  TRY_ASSIGN(const Rows others, connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
-                                                 " AND key_digest <> $2 AND NOT revoked AND expires > now() LIMIT 1",
-                                                 certificate.agent, certificate.key_digest));
+  TRY_ASSIGN(const Rows others,
+             connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
+                              " AND key_digest <> $2 AND NOT revoked AND expires > now() LIMIT 1",
+                              certificate.agent, certificate.key_digest));
   if (!others.empty()) {
     return fail(Code::kAlreadyExists, "another machine joined as " + certificate.agent.value +
                                           "; choose another id, or run `det agent revoke` for it first");
   }
-  TRY_ASSIGN(const Rows repeats, connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
-                                                  " AND key_digest = $2 AND join_token_id = $3 AND NOT revoked LIMIT 1",
-                                                  certificate.agent, certificate.key_digest, token.id));
+  TRY_ASSIGN(const Rows repeats,
+             connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
+                              " AND key_digest = $2 AND join_token_id = $3 AND NOT revoked LIMIT 1",
+                              certificate.agent, certificate.key_digest, token.id));
   if (repeats.empty()) {
     if (token.uses_left <= 0) return useless();
     TRY(connection.query("UPDATE join_tokens SET uses_left = uses_left - 1 WHERE id = $1", token.id));
@@ -44,13 +48,14 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
 
 }  // namespace
 
-Result<JoinToken> create_join_token(Pool& pool, JoinToken token, const std::string& token_hash, Duration lifetime) {
+Result<JoinToken> create_join_token(Pool& pool, JoinToken token, const std::string& token_hash,
+                                    Duration lifetime) {
   TRY_ASSIGN(const Rows rows, pool.query("INSERT INTO join_tokens"
                                          " (token_hash, pool, agent_id, uses_left, created_by, expires)"
                                          " VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))"
                                          " RETURNING id, created, expires",
-                                         token_hash, token.pool, token.agent, token.uses_left, token.created_by,
-                                         seconds(lifetime)));
+                                         token_hash, token.pool, token.agent, token.uses_left,
+                                         token.created_by, seconds(lifetime)));
   rows[0].into(token.id, token.created, token.expires);
   return token;
 }
@@ -62,7 +67,8 @@ Result<std::vector<JoinToken>> list_join_tokens(Pool& pool) {
   std::vector<JoinToken> tokens;
   for (int i = 0; i < rows.size(); ++i) {
     JoinToken& token = tokens.emplace_back();
-    rows[i].into(token.id, token.pool, token.agent, token.uses_left, token.created, token.expires, token.created_by);
+    rows[i].into(token.id, token.pool, token.agent, token.uses_left, token.created, token.expires,
+                 token.created_by);
   }
   return tokens;
 }
@@ -81,18 +87,20 @@ Status delete_expired_joins(Pool& pool) {
 }
 
 Status admit_agent(Pool& pool, const std::string& token_hash, const AgentCertificate& certificate) {
-  return pool.in_transaction([&](Connection& connection) -> Status { return admit(connection, token_hash, certificate); });
+  return pool.in_transaction(
+      [&](Connection& connection) -> Status { return admit(connection, token_hash, certificate); });
 }
 
 Status renew_agent(Pool& pool, const AgentCertificate& certificate) {
   return pool.in_transaction([&](Connection& connection) -> Status {
-    TRY_ASSIGN(const Rows rows, connection.query("SELECT pool, join_token_id FROM agent_certificates"
-                                                 " WHERE agent_id = $1 AND key_digest = $2 AND NOT revoked"
-                                                 " AND expires > now() ORDER BY expires DESC LIMIT 1 FOR UPDATE",
-                                                 certificate.agent, certificate.key_digest));
+    TRY_ASSIGN(const Rows rows,
+               connection.query("SELECT pool, join_token_id FROM agent_certificates"
+                                " WHERE agent_id = $1 AND key_digest = $2 AND NOT revoked"
+                                " AND expires > now() ORDER BY expires DESC LIMIT 1 FOR UPDATE",
+                                certificate.agent, certificate.key_digest));
     if (rows.empty()) {
-      return fail(Code::kPermissionDenied,
-                  "agent " + certificate.agent.value + " has no certificate for this key that could be renewed");
+      return fail(Code::kPermissionDenied, "agent " + certificate.agent.value +
+                                               " has no certificate for this key that could be renewed");
     }
     std::string bound;
     std::int64_t token = 0;
@@ -114,7 +122,8 @@ Result<AgentCertificate> find_agent_certificate(Pool& pool, const std::string& f
   rows[0].into(found.agent, found.key_digest, found.pool, found.expires, good, revoked);
   if (!good || revoked) {
     return fail(Code::kPermissionDenied, "the certificate of agent " + found.agent.value +
-                                             (revoked ? " was revoked" : " is over") + "; join again with a new token");
+                                             (revoked ? " was revoked" : " is over") +
+                                             "; join again with a new token");
   }
   return found;
 }

@@ -13,7 +13,8 @@ struct JoinToken {
   std::string created_by;
 };
 /// Fills in id and the times.
-Result<JoinToken> create_join_token(Pool& pool, JoinToken token, const std::string& token_hash, Duration lifetime);
+Result<JoinToken> create_join_token(Pool& pool, JoinToken token, const std::string& token_hash,
+                                    Duration lifetime);
 /// Those with uses left, in order of id.
 Result<std::vector<JoinToken>> list_join_tokens(Pool& pool);
 /// kNotFound.
@@ -28,13 +29,15 @@ struct AgentCertificate {
   std::string pool;  ///< what the token said
   WallTime expires;
 };
-/// Uses up one use of the token and keeps the certificate, both or neither; a repeat by the same agent with the same
-/// key uses up nothing. kUnauthenticated, kPermissionDenied, kAlreadyExists as JoinService.Join says.
+/// Uses up one use of the token and keeps the certificate, both or neither; a repeat by the same agent with
+/// the same key uses up nothing. kUnauthenticated, kPermissionDenied, kAlreadyExists as JoinService.Join
+/// says.
 Status admit_agent(Pool& pool, const std::string& token_hash, const AgentCertificate& certificate);
-/// Another certificate of an agent that has one for the same key. kPermissionDenied when it has none any more.
+/// Another certificate of an agent that has one for the same key. kPermissionDenied when it has none any
+/// more.
 Status renew_agent(Pool& pool, const AgentCertificate& certificate);
-/// Whose certificate it is, while the agent has one for the same key that is good. kNotFound; kPermissionDenied when
-/// it is revoked or over.
+/// Whose certificate it is, while the agent has one for the same key that is good. kNotFound;
+/// kPermissionDenied when it is revoked or over.
 Result<AgentCertificate> find_agent_certificate(Pool& pool, const std::string& fingerprint);
 /// No failure when it has none. Repeats safely.
 Status revoke_agent(Pool& pool, const AgentId& agent);

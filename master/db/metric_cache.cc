@@ -36,21 +36,25 @@ struct MetricCache::Impl {
   /// What there is of these trials now, by trial and group.
   Result<std::vector<GroupNow>> find(const std::vector<TrialId>& trials) {
     std::vector<std::int64_t> ids;
-    std::map<TrialId, std::uint64_t> late;  // asked before the rows: a row that comes between is found next time
+    std::map<TrialId, std::uint64_t>
+        late;  // asked before the rows: a row that comes between is found next time
     for (TrialId trial : trials) ids.push_back(trial.value), late[trial] = bulk.late_rows(trial);
     // Groups are found by hopping over the index, so a million rows of one group cost one look-up.
     TRY_ASSIGN(
         const Rows rows,
         pool.query(
-            "SELECT t.id, t.run, g.grp, g.newest, CASE WHEN g.grp = 'validation' THEN (SELECT count(*) FROM metrics m"
+            "SELECT t.id, t.run, g.grp, g.newest, CASE WHEN g.grp = 'validation' THEN (SELECT count(*) FROM "
+            "metrics m"
             " WHERE m.trial_id = t.id AND m.grp = g.grp AND NOT m.archived) ELSE 0 END,"
             " (SELECT count(*) FROM metric_chunks c WHERE c.trial_id = t.id AND c.grp = g.grp)"
             " FROM trials t CROSS JOIN LATERAL ("
             " WITH RECURSIVE hop AS (SELECT min(m.grp) AS grp FROM metrics m WHERE m.trial_id = t.id AND NOT"
             " m.archived UNION ALL SELECT (SELECT min(m.grp) FROM metrics m WHERE m.trial_id = t.id AND NOT"
             " m.archived AND m.grp > hop.grp) FROM hop WHERE hop.grp IS NOT NULL)"
-            " SELECT grp, (SELECT m.steps_completed FROM metrics m WHERE m.trial_id = t.id AND m.grp = hop.grp"
-            " AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) AS newest FROM hop WHERE grp IS NOT NULL) g"
+            " SELECT grp, (SELECT m.steps_completed FROM metrics m WHERE m.trial_id = t.id AND m.grp = "
+            "hop.grp"
+            " AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) AS newest FROM hop WHERE grp IS "
+            "NOT NULL) g"
             " WHERE t.id = ANY ($1) ORDER BY t.id, g.grp",
             ids));
     std::vector<GroupNow> out;
@@ -76,14 +80,15 @@ struct MetricCache::Impl {
       status = extend(pool, now, detail, group);
     }
     // Rows from before they were packed, or that came by another way.
-    if (group.rows >= (now.chunks + 2) * kChunkRows && now.group != "validation") bulk.pack(now.trial, now.group);
+    if (group.rows >= (now.chunks + 2) * kChunkRows && now.group != "validation")
+      bulk.pack(now.trial, now.group);
     group.used = ++shard.clock;
     shard.points += group.points - before;
     if (!status) return tl::unexpected(status.error());
     while (shard.points > most_points && shard.groups.size() > 1) {
-      const auto oldest = std::min_element(shard.groups.begin(), shard.groups.end(), [](const auto& a, const auto& b) {
-        return a.second.used < b.second.used;
-      });
+      const auto oldest =
+          std::min_element(shard.groups.begin(), shard.groups.end(),
+                           [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
       shard.points -= oldest->second.points;
       shard.groups.erase(oldest);
     }
@@ -140,14 +145,12 @@ Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {
     for (const auto& [name, column] : group.columns) {
       if (request.wanted && !request.wanted(now.group, name)) continue;
       auto points = column.reduced(request.first_steps, request.last_steps, most);
-      if (!points.empty())
-        by_trial[now.trial].push_back({now.trial, now.group, name, std::move(points)});
+      if (!points.empty()) by_trial[now.trial].push_back({now.trial, now.group, name, std::move(points)});
     }
   }));
   std::vector<Series> out;
   for (TrialId trial : request.trials)
-    for (Series& one : by_trial[trial])
-      out.push_back(std::move(one));
+    for (Series& one : by_trial[trial]) out.push_back(std::move(one));
   return out;
 }
 

@@ -1,7 +1,8 @@
-// Owns the series behind charts: numbers read once out of the metric rows, kept in bounded memory, extended by what has
-// come since, and reduced by ranges of extremes, so that a chart of a million points costs microseconds. Rows stay the
-// truth; nothing here is stored. Long series are read as the bulk writer packs them (metric_chunk.h): a chart of the
-// whole by the extremes of its blocks, so that the first answer of a master that has just started takes milliseconds.
+// Owns the series behind charts: numbers read once out of the metric rows, kept in bounded memory, extended
+// by what has come since, and reduced by ranges of extremes, so that a chart of a million points costs
+// microseconds. Rows stay the truth; nothing here is stored. Long series are read as the bulk writer packs
+// them (metric_chunk.h): a chart of the whole by the extremes of its blocks, so that the first answer of a
+// master that has just started takes milliseconds.
 #pragma once
 
 #include <functional>
@@ -39,20 +40,20 @@ struct MetricSummary {
   double last = 0;  ///< of the highest steps
 };
 
-/// Thread-safe. What makes rows change below the newest known one makes a trial be read again: a new run (roll-backs
-/// archive rows with it), a late row (BulkWriter::late_rows), or another count of validations.
+/// Thread-safe. What makes rows change below the newest known one makes a trial be read again: a new run
+/// (roll-backs archive rows with it), a late row (BulkWriter::late_rows), or another count of validations.
 class MetricCache {
  public:
   /// Keeps about `most_points` numbers of 24 bytes, those used last.
   MetricCache(Pool& pool, BulkWriter& bulk, std::size_t most_points = 8 << 20);
   ~MetricCache();
 
-  /// Rows that are not archived, in order of the request's trials (unknown ones have none), then group, then name; a
-  /// series without a point in the range is left out. One with more than max_datapoints is cut into max_datapoints / 2
-  /// equal buckets of steps, each giving the points of its smallest and its largest value: no peak is lost. Where only
-  /// extremes of blocks of 64 points have been read, and that is with four blocks a bucket and more, a bucket ends where
-  /// a block does; blocks at the ends of the range are read point by point.
-  /// NaN is no value when reducing.
+  /// Rows that are not archived, in order of the request's trials (unknown ones have none), then group, then
+  /// name; a series without a point in the range is left out. One with more than max_datapoints is cut into
+  /// max_datapoints / 2 equal buckets of steps, each giving the points of its smallest and its largest value:
+  /// no peak is lost. Where only extremes of blocks of 64 points have been read, and that is with four blocks
+  /// a bucket and more, a bucket ends where a block does; blocks at the ends of the range are read point by
+  /// point. NaN is no value when reducing.
   Result<std::vector<Series>> series(const SeriesRequest& request);
   /// By group, then name.
   Result<std::vector<MetricSummary>> summaries(TrialId trial);

@@ -35,7 +35,9 @@ struct Numbers final : nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return --depth, true; }
   bool start_array(std::size_t) override { return ++depth, true; }
   bool end_array() override { return --depth, true; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
 };
 
 static_assert(std::is_trivially_copyable_v<SeriesPoint> && sizeof(SeriesPoint) == 24);
@@ -48,22 +50,25 @@ struct Head {
   std::uint64_t has_finite = 0;
 };
 
-void pack(const std::string& name, const MetricColumn& column, const std::vector<SeriesPoint>& points, std::string& out) {
+void pack(const std::string& name, const MetricColumn& column, const std::vector<SeriesPoint>& points,
+          std::string& out) {
   const MetricSummary& summary = column.summary();
-  const Head head{name.size(), points.size(), summary.count, summary.min, summary.max, summary.sum, summary.last,
-                  column.has_finite()};
+  const Head head{name.size(), points.size(), summary.count, summary.min,
+                  summary.max, summary.sum,   summary.last,  column.has_finite()};
   out.append(reinterpret_cast<const char*>(&head), sizeof head);
   out += name;
   out.append(reinterpret_cast<const char*>(points.data()), points.size() * sizeof(SeriesPoint));
 }
 
-Status unpack(std::string_view bytes, const std::function<void(const std::string&, const Head&, std::vector<SeriesPoint>)>& found) {
+Status unpack(std::string_view bytes,
+              const std::function<void(const std::string&, const Head&, std::vector<SeriesPoint>)>& found) {
   while (!bytes.empty()) {
     Head head;
     if (bytes.size() < sizeof head) return fail(Code::kDataLoss, "a packed series ends in its head");
     std::memcpy(&head, bytes.data(), sizeof head);
     bytes.remove_prefix(sizeof head);
-    if (head.name_bytes > bytes.size() || head.points > (bytes.size() - head.name_bytes) / sizeof(SeriesPoint))
+    if (head.name_bytes > bytes.size() ||
+        head.points > (bytes.size() - head.name_bytes) / sizeof(SeriesPoint))
       return fail(Code::kDataLoss, "a packed series ends before its points");
     const std::string name(bytes.substr(0, head.name_bytes));
     bytes.remove_prefix(head.name_bytes);
@@ -82,9 +87,10 @@ struct Read {
 };
 Result<Read> read_chunk(Connection& connection, TrialId trial, const std::string& group, std::int64_t steps) {
   TRY_ASSIGN(const Rows rows,
-             connection.query("SELECT steps_completed, reported, metrics FROM metrics WHERE trial_id = $1 AND grp = $2"
-                              " AND NOT archived AND steps_completed > $3 ORDER BY steps_completed LIMIT $4",
-                              trial, group, steps, kChunkRows));
+             connection.query(
+                 "SELECT steps_completed, reported, metrics FROM metrics WHERE trial_id = $1 AND grp = $2"
+                 " AND NOT archived AND steps_completed > $3 ORDER BY steps_completed LIMIT $4",
+                 trial, group, steps, kChunkRows));
   Read out;
   SeriesPoint point;
   std::string text;
@@ -101,21 +107,24 @@ Result<Read> read_chunk(Connection& connection, TrialId trial, const std::string
 }
 
 constexpr const char* kPacked =  // the run, and up to where its group is packed
-    "SELECT t.run, coalesce((SELECT max(last_steps) FROM metric_chunks WHERE trial_id = t.id AND grp = $2), -1)"
+    "SELECT t.run, coalesce((SELECT max(last_steps) FROM metric_chunks WHERE trial_id = t.id AND grp = $2), "
+    "-1)"
     " FROM trials t WHERE t.id = $1";
 
-/// Whoever adds, archives or deletes rows or chunks of the trial holds its row: none does meanwhile. Rows are only ever
-/// added or archived, so as many as were read are those that were read, unless one went as another came: then the run is
-/// another. A chunk follows the one before without a gap: had that gone since, nobody would read the rows between.
-Status store_chunk(Connection& connection, TrialId trial, const std::string& group, RunNumber run, std::int64_t packed,
-                   const Read& read) {
+/// Whoever adds, archives or deletes rows or chunks of the trial holds its row: none does meanwhile. Rows are
+/// only ever added or archived, so as many as were read are those that were read, unless one went as another
+/// came: then the run is another. A chunk follows the one before without a gap: had that gone since, nobody
+/// would read the rows between.
+Status store_chunk(Connection& connection, TrialId trial, const std::string& group, RunNumber run,
+                   std::int64_t packed, const Read& read) {
   TRY(connection.begin());
   TRY_ASSIGN(const Rows locked,
              connection.query("SELECT FROM trials WHERE id = $1 AND run = $2 FOR NO KEY UPDATE", trial, run));
   TRY_ASSIGN(const Rows before, connection.query(kPacked, trial, group));
-  TRY_ASSIGN(const Rows same, connection.query("SELECT count(*) FROM metrics WHERE trial_id = $1 AND grp = $2 AND NOT"
-                                               " archived AND steps_completed BETWEEN $3 AND $4",
-                                               trial, group, read.first, read.last));
+  TRY_ASSIGN(const Rows same,
+             connection.query("SELECT count(*) FROM metrics WHERE trial_id = $1 AND grp = $2 AND NOT"
+                              " archived AND steps_completed BETWEEN $3 AND $4",
+                              trial, group, read.first, read.last));
   RunNumber run_now = 0;
   std::int64_t packed_now = 0;
   if (!before.empty()) before[0].into(run_now, packed_now);
@@ -124,7 +133,8 @@ Status store_chunk(Connection& connection, TrialId trial, const std::string& gro
     return {};
   }
   const std::string extremes = pack_extremes(read.columns), points = pack_points(read.columns);
-  TRY(connection.query("INSERT INTO metric_chunks (trial_id, grp, first_steps, last_steps, extremes, points)"
+  TRY(
+      connection.query("INSERT INTO metric_chunks (trial_id, grp, first_steps, last_steps, extremes, points)"
                        " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
                        trial, group, read.first, read.last, Bytes{extremes}, Bytes{points}));
   return connection.commit();
@@ -179,15 +189,17 @@ Status pack_group(Connection& connection, TrialId trial, const std::string& grou
     if (read.rows < kChunkRows) return {};
     TRY(store_chunk(connection, trial, group, run, packed, read));
     // Stored, or changed meanwhile; then the next rows that come ask again.
-    TRY_ASSIGN(const Rows there, connection.query("SELECT FROM metric_chunks WHERE trial_id = $1 AND grp = $2 AND"
-                                                  " first_steps = $3",
-                                                  trial, group, read.first));
+    TRY_ASSIGN(const Rows there,
+               connection.query("SELECT FROM metric_chunks WHERE trial_id = $1 AND grp = $2 AND"
+                                " first_steps = $3",
+                                trial, group, read.first));
     if (there.empty()) return {};
   }
 }
 
 Status drop_chunks(Connection& connection, TrialId trial, std::int64_t first_steps) {
-  TRY(connection.query("DELETE FROM metric_chunks WHERE trial_id = $1 AND last_steps >= $2", trial, first_steps));
+  TRY(connection.query("DELETE FROM metric_chunks WHERE trial_id = $1 AND last_steps >= $2", trial,
+                       first_steps));
   return {};
 }
 

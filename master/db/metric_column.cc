@@ -31,7 +31,8 @@ void MetricColumn::append(const SeriesPoint& point) {
   keep(point);
 }
 
-void MetricColumn::append_extremes(const std::vector<SeriesPoint>& points, const MetricSummary& summary, bool has_finite) {
+void MetricColumn::append_extremes(const std::vector<SeriesPoint>& points, const MetricSummary& summary,
+                                   bool has_finite) {
   if (pairs_begin_ == pairs_end_) pairs_begin_ = points_.size();
   for (const SeriesPoint& point : points) keep(point);
   pairs_end_ = points_.size();
@@ -109,7 +110,9 @@ std::vector<SeriesPoint> MetricColumn::reduced(std::int64_t first, std::int64_t 
   if (end - begin <= most) {
     std::vector<SeriesPoint> all(points_.begin() + static_cast<std::ptrdiff_t>(begin),
                                  points_.begin() + static_cast<std::ptrdiff_t>(end));
-    const auto same = [](const SeriesPoint& a, const SeriesPoint& b) { return a.steps_completed == b.steps_completed; };
+    const auto same = [](const SeriesPoint& a, const SeriesPoint& b) {
+      return a.steps_completed == b.steps_completed;
+    };
     all.erase(std::unique(all.begin(), all.end(), same), all.end());
     return all;
   }

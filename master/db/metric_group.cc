@@ -11,10 +11,11 @@ namespace {
 constexpr std::int64_t kPage = 50'000;
 
 Status unpack_all(Pool& pool, const GroupNow& now, bool coarse, MetricGroup& group) {
-  const char* const sql = coarse ? "SELECT last_steps, extremes FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
-                                   " ORDER BY first_steps"
-                                 : "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
-                                   " ORDER BY first_steps";
+  const char* const sql =
+      coarse ? "SELECT last_steps, extremes FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
+               " ORDER BY first_steps"
+             : "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
+               " ORDER BY first_steps";
   TRY_ASSIGN(const Rows rows, pool.query(sql, now.trial, now.group));
   for (int i = 0; i < rows.size(); ++i) {
     std::string bytes;
@@ -30,16 +31,20 @@ Status unpack_stretch(Pool& pool, const GroupNow& now, MetricGroup& group) {
   // Where packing ends is of the same moment: the rows behind it are read for a look that goes beyond.
   TRY_ASSIGN(
       const Rows rows,
-      pool.query("SELECT packed.last, c.first_steps, c.last_steps, c.coarse, CASE WHEN c.coarse THEN c.extremes ELSE"
-                 " c.points END FROM (SELECT max(last_steps) AS last FROM metric_chunks WHERE trial_id = $1 AND grp ="
-                 " $2) packed LEFT JOIN (SELECT *, inside AND count(*) FILTER (WHERE inside) OVER () >= $5 AS coarse"
-                 " FROM (SELECT first_steps, last_steps, extremes, points, first_steps >= $3 AND last_steps <= $4 AS"
-                 " inside FROM metric_chunks WHERE trial_id = $1 AND grp = $2 AND last_steps >= $3 AND first_steps <="
-                 " $4) touched) c ON true ORDER BY c.first_steps",
-                 now.trial, now.group, look.first, look.last, look.fewest_chunks));
+      pool.query(
+          "SELECT packed.last, c.first_steps, c.last_steps, c.coarse, CASE WHEN c.coarse THEN c.extremes ELSE"
+          " c.points END FROM (SELECT max(last_steps) AS last FROM metric_chunks WHERE trial_id = $1 AND grp "
+          "="
+          " $2) packed LEFT JOIN (SELECT *, inside AND count(*) FILTER (WHERE inside) OVER () >= $5 AS coarse"
+          " FROM (SELECT first_steps, last_steps, extremes, points, first_steps >= $3 AND last_steps <= $4 AS"
+          " inside FROM metric_chunks WHERE trial_id = $1 AND grp = $2 AND last_steps >= $3 AND first_steps "
+          "<="
+          " $4) touched) c ON true ORDER BY c.first_steps",
+          now.trial, now.group, look.first, look.last, look.fewest_chunks));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
-    const auto packed = row.next<std::optional<std::int64_t>>(), first = row.next<std::optional<std::int64_t>>(),
+    const auto packed = row.next<std::optional<std::int64_t>>(),
+               first = row.next<std::optional<std::int64_t>>(),
                last = row.next<std::optional<std::int64_t>>();
     const auto coarse = row.next<std::optional<bool>>();
     const auto bytes = row.next<std::optional<std::string>>();
@@ -58,18 +63,20 @@ Status unpack_stretch(Pool& pool, const GroupNow& now, MetricGroup& group) {
   return {};
 }
 
-/// What is packed, into an empty group. What cannot be read goes, and leaves the group empty: the rows say the same, and
-/// are packed again.
+/// What is packed, into an empty group. What cannot be read goes, and leaves the group empty: the rows say
+/// the same, and are packed again.
 Status unpack(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group) {
   const MetricGroup empty = group;
-  const Status status = detail == Detail::kStretch ? unpack_stretch(pool, now, group)
-                                                   : unpack_all(pool, now, detail == Detail::kExtremes, group);
+  const Status status = detail == Detail::kStretch
+                            ? unpack_stretch(pool, now, group)
+                            : unpack_all(pool, now, detail == Detail::kExtremes, group);
   for (const auto& [name, column] : group.columns) group.points += column.size();
   if (status || status.error().code != Code::kDataLoss) return status;
   group = empty;
   log::warn("packed metrics cannot be read: their rows are read instead",
             {{"trial", now.trial}, {"group", now.group}, {"reason", status.error().message}});
-  return pool.in_transaction([&](Connection& connection) { return forget_chunks(connection, now.trial, now.group); });
+  return pool.in_transaction(
+      [&](Connection& connection) { return forget_chunks(connection, now.trial, now.group); });
 }
 
 }  // namespace
@@ -80,10 +87,11 @@ Status extend(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group
   SeriesPoint point;
   std::string text;
   for (std::int64_t got = kPage; got == kPage;) {
-    TRY_ASSIGN(const Rows rows,
-               pool.query("SELECT steps_completed, reported, metrics FROM metrics WHERE trial_id = $1 AND grp = $2"
-                          " AND NOT archived AND steps_completed > $3 ORDER BY steps_completed LIMIT $4",
-                          now.trial, now.group, group.newest, kPage));
+    TRY_ASSIGN(
+        const Rows rows,
+        pool.query("SELECT steps_completed, reported, metrics FROM metrics WHERE trial_id = $1 AND grp = $2"
+                   " AND NOT archived AND steps_completed > $3 ORDER BY steps_completed LIMIT $4",
+                   now.trial, now.group, group.newest, kPage));
     got = rows.size();
     for (int i = 0; i < rows.size(); ++i) {
       rows[i].into(point.steps_completed, point.reported, text);

@@ -1,5 +1,5 @@
-// Owns one group of one trial's metrics in memory, and reading it out of the database: of packed rows the chunks that a
-// look needs, of the others the rows. Not for other rooms.
+// Owns one group of one trial's metrics in memory, and reading it out of the database: of packed rows the
+// chunks that a look needs, of the others the rows. Not for other rooms.
 #pragma once
 
 #include "master/db/metric_chunk.h"
@@ -37,7 +37,8 @@ struct MetricGroup {
   std::size_t points = 0;
   std::uint64_t used = 0;
   Columns columns;
-  // Of a stretch: what it was read for, the steps of which nothing is missing, and whether some are extremes only.
+  // Of a stretch: what it was read for, the steps of which nothing is missing, and whether some are extremes
+  // only.
   Look look;
   std::int64_t begins = INT64_MIN, ends = INT64_MAX;
   bool mixed = false;
@@ -49,8 +50,8 @@ struct MetricGroup {
   bool grows() const { return ends == INT64_MAX; }
 };
 
-/// Reads what has come since it was read, or all that `detail` and the group's look ask for into an empty one. What is
-/// packed and cannot be read is dropped, and read from the rows.
+/// Reads what has come since it was read, or all that `detail` and the group's look ask for into an empty
+/// one. What is packed and cannot be read is dropped, and read from the rows.
 Status extend(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group);
 
 }  // namespace det::db

@@ -176,10 +176,9 @@ Status Connection::enqueue(const Statement& statement, std::vector<bool>& is_pre
   auto [entry, fresh] = prepared_.try_emplace(statement.sql, "s" + std::to_string(prepared_.size()));
   if (fresh) {
     is_prepare.push_back(true);
-    const std::string sql = statement.must_touch_row
-                                ? std::string("WITH touched AS (") + statement.sql +
-                                      " RETURNING 1) SELECT 1 / count(*) FROM touched"
-                                : statement.sql;
+    const std::string sql = statement.must_touch_row ? std::string("WITH touched AS (") + statement.sql +
+                                                           " RETURNING 1) SELECT 1 / count(*) FROM touched"
+                                                     : statement.sql;
     if (!PQsendPrepare(raw, entry->second.c_str(), sql.c_str(), statement.params.size(), view.types.data()))
       return tl::unexpected(failure(nullptr));
   }
@@ -207,9 +206,11 @@ Result<Rows> Connection::pipeline(const std::vector<const Statement*>& statement
     const Statement& statement = *statements[number];
     if (got != PGRES_COMMAND_OK && got != PGRES_TUPLES_OK) {
       const char* state = result ? PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) : nullptr;
-      const bool untouched = statement.must_touch_row && state != nullptr && std::strcmp(state, kDivisionByZero) == 0;
-      status = untouched ? fail(Code::kInternal, std::string("database: no row to change for: ") + statement.sql)
-                         : Status(tl::unexpected(failure(result.get())));
+      const bool untouched =
+          statement.must_touch_row && state != nullptr && std::strcmp(state, kDivisionByZero) == 0;
+      status = untouched
+                   ? fail(Code::kInternal, std::string("database: no row to change for: ") + statement.sql)
+                   : Status(tl::unexpected(failure(result.get())));
     }
     if (!is_prepare[i]) ++number;
     if (!result) continue;

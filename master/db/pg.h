@@ -157,8 +157,8 @@ class Rows {
   std::unique_ptr<PGresult, void (*)(PGresult*)> result_;
 };
 
-/// Rows in COPY's binary form: each begins with row(), then its columns from left to right. Nothing is converted on
-/// the way, so a column's type must be the table's. Text is repaired as Params do.
+/// Rows in COPY's binary form: each begins with row(), then its columns from left to right. Nothing is
+/// converted on the way, so a column's type must be the table's. Text is repaired as Params do.
 class CopyRows {
  public:
   CopyRows();
@@ -200,15 +200,16 @@ class Connection {
   Result<Rows> run(const char* sql, const Params& params);
   /// The same for what is asked again and again: PostgreSQL reads and plans the text once.
   Result<Rows> run_prepared(const char* sql, const Params& params);
-  /// `sql` is COPY … FROM STDIN (FORMAT binary); behind it may stand COMMIT, which is then not another round trip.
+  /// `sql` is COPY … FROM STDIN (FORMAT binary); behind it may stand COMMIT, which is then not another round
+  /// trip.
   Status copy(const char* sql, const CopyRows& rows);
   /// Several statements of our own in one text (migrations, SET); no results.
   Status script(const std::string& sql);
-  /// All in one round trip; the rows of the last. Inside a transaction, or beginning with "BEGIN"; after a failure the
-  /// transaction is over.
+  /// All in one round trip; the rows of the last. Inside a transaction, or beginning with "BEGIN"; after a
+  /// failure the transaction is over.
   Result<Rows> run_all(const std::vector<Statement>& statements);
-  /// All in a transaction of its own, whole or not at all, BEGIN and COMMIT among them in one round trip. kUnknown
-  /// when the connection was lost before the answer; any other failure means nothing was committed.
+  /// All in a transaction of its own, whole or not at all, BEGIN and COMMIT among them in one round trip.
+  /// kUnknown when the connection was lost before the answer; any other failure means nothing was committed.
   Status transact(const std::vector<Statement>& statements);
 
   Status begin() { return script("BEGIN"); }

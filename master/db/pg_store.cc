@@ -154,10 +154,12 @@ struct PgStore::Impl {
     return connection->transact(statements);
   }
 
-  /// Statements name their rows by key, so the first plan of each is as good as any later one: never a new one, and
-  /// none that walks a table which happens to be small. Best effort: without it they are only slower.
+  /// Statements name their rows by key, so the first plan of each is as good as any later one: never a new
+  /// one, and none that walks a table which happens to be small. Best effort: without it they are only
+  /// slower.
   void settle() {
-    if (connection) (void)connection->script("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off");
+    if (connection)
+      (void)connection->script("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off");
   }
 
   /// A new session with the lock. Drops from `batch` what proves to be stored already.

@@ -21,9 +21,10 @@ struct PgStoreOptions {
   Duration connect_patience = std::chrono::seconds(30);  ///< at start
   Duration give_up = std::chrono::seconds(60);           ///< the database away for longer is a failure
   Duration lock_patience = std::chrono::milliseconds(1500);
-  Duration look = std::chrono::seconds(5);  ///< without writes: between two looks whether the place is still ours
-  std::size_t queue = 4096;  ///< groups; append blocks when it is full
-  std::size_t batch = 512;   ///< most groups in one transaction
+  Duration look =
+      std::chrono::seconds(5);  ///< without writes: between two looks whether the place is still ours
+  std::size_t queue = 4096;     ///< groups; append blocks when it is full
+  std::size_t batch = 512;      ///< most groups in one transaction
 };
 
 class PgStore final : public Store {

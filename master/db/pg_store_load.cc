@@ -7,8 +7,8 @@
 #include "master/expconf/parse.h"
 
 /// $1: one experiment; NULL: all that have not ended.
-#define DET_CHOSEN_EXPERIMENTS                                                              \
-  "SELECT id FROM experiments WHERE CASE WHEN $1::bigint IS NULL THEN"                      \
+#define DET_CHOSEN_EXPERIMENTS                                         \
+  "SELECT id FROM experiments WHERE CASE WHEN $1::bigint IS NULL THEN" \
   " state NOT IN ('COMPLETED', 'CANCELED', 'ERROR') ELSE id = $1::bigint END"
 
 namespace det::db {
@@ -27,22 +27,23 @@ Result<std::shared_ptr<const expconf::ExperimentConfig>> read_config(ExperimentI
 }
 
 Status load_experiments(Connection& connection, Choice choice, core::Recovered& out) {
-  TRY_ASSIGN(const Rows rows,
-             connection.query(
-                 "SELECT id, request_id, job_id, owner_id, project_id, state, config, model_definition"
-                 ", progress, submitted, ended, parent_id, searcher_events, unmanaged,"
-                 " resource_pool, coalesce(priority, 0), coalesce(weight, 1), max_slots, coalesce(queue_position, 0)"
-                 " FROM experiments"
-                 " WHERE id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY id", choice));
+  TRY_ASSIGN(
+      const Rows rows,
+      connection.query(
+          "SELECT id, request_id, job_id, owner_id, project_id, state, config, model_definition"
+          ", progress, submitted, ended, parent_id, searcher_events, unmanaged,"
+          " resource_pool, coalesce(priority, 0), coalesce(weight, 1), max_slots, coalesce(queue_position, 0)"
+          " FROM experiments"
+          " WHERE id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY id",
+          choice));
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];
     core::Experiment experiment;
     row.into(experiment.id, experiment.request_id, experiment.job_id, experiment.owner, experiment.project);
     experiment.state = read_state(row);
     TRY_ASSIGN(experiment.config, read_config(experiment.id, row.next<std::string>()));
-    row.into(experiment.model_definition, experiment.progress,
-             experiment.submitted, experiment.ended, experiment.parent, experiment.searcher_events,
-             experiment.unmanaged);
+    row.into(experiment.model_definition, experiment.progress, experiment.submitted, experiment.ended,
+             experiment.parent, experiment.searcher_events, experiment.unmanaged);
     core::QueuePlace& queue = experiment.queue;
     row.into(queue.pool, queue.priority, queue.weight, queue.max_slots, queue.position);
     out.searchers[experiment.id];
@@ -54,7 +55,8 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
 Status load_searchers(Connection& connection, Choice choice, core::Recovered& out) {
   TRY_ASSIGN(const Rows snapshots,
              connection.query("SELECT experiment_id, number, snapshot FROM searcher_snapshots"
-                              " WHERE experiment_id IN (" DET_CHOSEN_EXPERIMENTS ")", choice));
+                              " WHERE experiment_id IN (" DET_CHOSEN_EXPERIMENTS ")",
+                              choice));
   for (int i = 0; i < snapshots.size(); ++i) {
     Rows::Row row = snapshots[i];
     auto& log = out.searchers[row.next<ExperimentId>()];
@@ -64,7 +66,8 @@ Status load_searchers(Connection& connection, Choice choice, core::Recovered& ou
       const Rows events,
       connection.query("SELECT e.experiment_id, e.event FROM searcher_events e LEFT JOIN searcher_snapshots s"
                        " USING (experiment_id) WHERE e.experiment_id IN (" DET_CHOSEN_EXPERIMENTS ")"
-                       " AND e.number >= coalesce(s.number, 0) ORDER BY e.experiment_id, e.number", choice));
+                       " AND e.number >= coalesce(s.number, 0) ORDER BY e.experiment_id, e.number",
+                       choice));
   for (int i = 0; i < events.size(); ++i) {
     Rows::Row row = events[i];
     auto& log = out.searchers[row.next<ExperimentId>()];
@@ -76,7 +79,8 @@ Status load_searchers(Connection& connection, Choice choice, core::Recovered& ou
 Status load_allocations(Connection& connection, core::Recovered& out) {
   TRY_ASSIGN(const Rows rows,
              connection.query(
-                 "SELECT id, coalesce(trial_id, -command_id), run, state, pool, parts, port, attached, preempt_requested,"
+                 "SELECT id, coalesce(trial_id, -command_id), run, state, pool, parts, port, attached, "
+                 "preempt_requested,"
                  " preempt_acknowledged, kill_requested, started, ended, exit_kind, exit_code, exit_message"
                  " FROM allocations WHERE state <> 'TERMINATED' ORDER BY 2, run"));
   for (int i = 0; i < rows.size(); ++i) {
@@ -86,8 +90,9 @@ Status load_allocations(Connection& connection, core::Recovered& out) {
     allocation.state = read_allocation_state(row).value_or(core::AllocationState::kTerminated);
     row.into(allocation.pool);
     TRY_ASSIGN(allocation.parts, read_parts(row.next<std::string>()));
-    row.into(allocation.port, allocation.attached, allocation.preempt_requested, allocation.preempt_acknowledged,
-             allocation.kill_requested, allocation.started, allocation.ended);
+    row.into(allocation.port, allocation.attached, allocation.preempt_requested,
+             allocation.preempt_acknowledged, allocation.kill_requested, allocation.started,
+             allocation.ended);
     const auto kind = row.next<std::optional<std::string>>();
     const auto code = row.next<std::optional<std::int32_t>>();
     const auto message = row.next<std::optional<std::string>>();
@@ -98,13 +103,15 @@ Status load_allocations(Connection& connection, core::Recovered& out) {
 }
 
 Status load_agent_settings(Connection& connection, core::Recovered& out) {
-  TRY_ASSIGN(const Rows rows, connection.query("SELECT agent_id, enabled, draining, disabled_slots FROM agent_settings"
-                                               " ORDER BY agent_id"));
+  TRY_ASSIGN(const Rows rows,
+             connection.query("SELECT agent_id, enabled, draining, disabled_slots FROM agent_settings"
+                              " ORDER BY agent_id"));
   for (int i = 0; i < rows.size(); ++i) {
     core::AgentSettings& settings = out.agents.emplace_back();
     Rows::Row row = rows[i];
     row.into(settings.agent, settings.enabled, settings.draining);
-    for (std::int64_t slot : row.next<std::vector<std::int64_t>>()) settings.disabled_slots.insert(static_cast<int>(slot));
+    for (std::int64_t slot : row.next<std::vector<std::int64_t>>())
+      settings.disabled_slots.insert(static_cast<int>(slot));
   }
   return {};
 }
@@ -126,15 +133,17 @@ core::Trial read_trial(Rows::Row& row) {
   trial.state = read_state(row);
   row.into(trial.run, trial.restarts, trial.latest_checkpoint, trial.latest_steps, trial.steps_completed,
            trial.last_validation, trial.checkpoint_validation, trial.searcher_steps, trial.best_metric,
-           trial.early_exit_invalid_hp, trial.held, trial.progress, trial.exit_reason, trial.started, trial.ended);
+           trial.early_exit_invalid_hp, trial.held, trial.progress, trial.exit_reason, trial.started,
+           trial.ended);
   return trial;
 }
 
 static Status load_trials(Connection& connection, Choice choice, core::Recovered& out) {
-  TRY_ASSIGN(const Rows trials,
-             connection.query("SELECT " DET_TRIAL_COLUMNS
-                              " FROM trials t WHERE t.experiment_id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY t.id",
-                              choice));
+  TRY_ASSIGN(
+      const Rows trials,
+      connection.query("SELECT " DET_TRIAL_COLUMNS
+                       " FROM trials t WHERE t.experiment_id IN (" DET_CHOSEN_EXPERIMENTS ") ORDER BY t.id",
+                       choice));
   for (int i = 0; i < trials.size(); ++i) {
     Rows::Row row = trials[i];
     out.trials.push_back(read_trial(row));
@@ -163,7 +172,8 @@ Result<core::Recovered> load_recovered(Connection& connection) {
 Result<core::Recovered> load_ended(Connection& connection, ExperimentId id) {
   core::Recovered out;
   TRY(load_experiments(connection, id, out));
-  if (out.experiments.empty()) return fail(Code::kNotFound, "there is no experiment " + std::to_string(id.value));
+  if (out.experiments.empty())
+    return fail(Code::kNotFound, "there is no experiment " + std::to_string(id.value));
   TRY(load_searchers(connection, id, out));
   TRY(load_trials(connection, id, out));
   return out;
@@ -181,7 +191,8 @@ Result<StoredSearch> load_search(Connection& connection, ExperimentId id) {
   TRY_ASSIGN(const Rows rows,
              connection.query("SELECT id, request_id FROM trials WHERE experiment_id = $1 ORDER BY id", id));
   connection.rollback();
-  StoredSearch out{.config = read.experiments.front().config, .log = std::move(read.searchers[id]), .trials = {}};
+  StoredSearch out{
+      .config = read.experiments.front().config, .log = std::move(read.searchers[id]), .trials = {}};
   for (int i = 0; i < rows.size(); ++i) {
     auto& [trial, request] = out.trials.emplace_back();
     rows[i].into(trial, request);

@@ -23,7 +23,8 @@ Statement insert_experiment(const core::Experiment& row, const std::string& orig
   return {
       "INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
       " model_definition, progress, submitted, ended, parent_id, searcher_events, name, description, labels,"
-      " resource_pool, searcher_name, searcher_metric, smaller_is_better, unmanaged, priority, weight, max_slots,"
+      " resource_pool, searcher_name, searcher_metric, smaller_is_better, unmanaged, priority, weight, "
+      "max_slots,"
       " queue_position)"
       " VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, "
       "$20, $21, $22, $23, $24, $25, $26)"
@@ -31,11 +32,10 @@ Statement insert_experiment(const core::Experiment& row, const std::string& orig
       "EXCLUDED.ended,"
       " searcher_events = EXCLUDED.searcher_events",
       Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
-             dump_json(config.resolved), original_config, row.model_definition, row.progress,
-             row.submitted, row.ended, row.parent, row.searcher_events, config.name, config.description,
-             config.labels, row.queue.pool, config.searcher.name, config.searcher.metric,
-             config.searcher.smaller_is_better, row.unmanaged, row.queue.priority, row.queue.weight,
-             row.queue.max_slots, row.queue.position)};
+             dump_json(config.resolved), original_config, row.model_definition, row.progress, row.submitted,
+             row.ended, row.parent, row.searcher_events, config.name, config.description, config.labels,
+             row.queue.pool, config.searcher.name, config.searcher.metric, config.searcher.smaller_is_better,
+             row.unmanaged, row.queue.priority, row.queue.weight, row.queue.max_slots, row.queue.position)};
 }
 
 Statement update_experiment(const core::Experiment& row) {
@@ -45,10 +45,9 @@ Statement update_experiment(const core::Experiment& row) {
       " progress = $7, submitted = $8, ended = $9, parent_id = $10, searcher_events = $11, unmanaged = $12,"
       " resource_pool = $13, priority = $14, weight = $15, max_slots = $16, queue_position = $17"
       " WHERE id = $1",
-      Params(row.id, row.request_id, row.job_id, row.owner, core::state_name(row.state),
-             row.model_definition, row.progress, row.submitted, row.ended, row.parent, row.searcher_events,
-             row.unmanaged, row.queue.pool, row.queue.priority, row.queue.weight, row.queue.max_slots,
-             row.queue.position),
+      Params(row.id, row.request_id, row.job_id, row.owner, core::state_name(row.state), row.model_definition,
+             row.progress, row.submitted, row.ended, row.parent, row.searcher_events, row.unmanaged,
+             row.queue.pool, row.queue.priority, row.queue.weight, row.queue.max_slots, row.queue.position),
       true};
 }
 
@@ -69,7 +68,8 @@ Statement put_trial(const core::Trial& row) {
       " checkpoint_validation = EXCLUDED.checkpoint_validation, searcher_steps = EXCLUDED.searcher_steps, "
       "best_metric = EXCLUDED.best_metric,"
       " early_exit_invalid_hp = EXCLUDED.early_exit_invalid_hp, progress = EXCLUDED.progress,"
-      " exit_reason = EXCLUDED.exit_reason, started = EXCLUDED.started, ended = EXCLUDED.ended, held = EXCLUDED.held",
+      " exit_reason = EXCLUDED.exit_reason, started = EXCLUDED.started, ended = EXCLUDED.ended, held = "
+      "EXCLUDED.held",
       Params(row.id, row.experiment, row.request_id, row.task, row.seed, row.hparams,
              core::state_name(row.state), row.run, row.restarts, row.latest_checkpoint, row.latest_steps,
              row.steps_completed, row.last_validation, row.checkpoint_validation, row.searcher_steps,
@@ -86,16 +86,19 @@ Statement put_command(const core::Command& row) {
     code = row.exit->code;
   }
   return {
-      "INSERT INTO commands (id, task_id, job_id, owner_id, workspace_id, state, config, description, context,"
-      " resource_pool, priority, weight, max_slots, queue_position, submitted, ended, exit_kind, exit_code, exit_message)"
+      "INSERT INTO commands (id, task_id, job_id, owner_id, workspace_id, state, config, description, "
+      "context,"
+      " resource_pool, priority, weight, max_slots, queue_position, submitted, ended, exit_kind, exit_code, "
+      "exit_message)"
       " VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
       " ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, resource_pool = EXCLUDED.resource_pool,"
       " priority = EXCLUDED.priority, weight = EXCLUDED.weight, max_slots = EXCLUDED.max_slots,"
       " queue_position = EXCLUDED.queue_position, ended = EXCLUDED.ended, exit_kind = EXCLUDED.exit_kind,"
       " exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message",
       Params(row.id, row.task, row.job_id, row.owner, row.workspace, core::state_name(row.state),
-             dump_json(row.config->resolved), row.config->description, row.context, row.queue.pool, row.queue.priority,
-             row.queue.weight, row.queue.max_slots, row.queue.position, row.submitted, row.ended, kind, code, message)};
+             dump_json(row.config->resolved), row.config->description, row.context, row.queue.pool,
+             row.queue.priority, row.queue.weight, row.queue.max_slots, row.queue.position, row.submitted,
+             row.ended, kind, code, message)};
 }
 
 Statement put_allocation(const core::Allocation& row) {
@@ -126,21 +129,22 @@ Statement put_allocation(const core::Allocation& row) {
       " kill_requested = EXCLUDED.kill_requested, started = EXCLUDED.started, ended = EXCLUDED.ended,"
       " exit_kind = EXCLUDED.exit_kind, exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message,"
       " slots = EXCLUDED.slots",
-      Params(row.id, trial, row.run, core::allocation_state_name(row.state), row.pool,
-             write_parts(row.parts), row.port, row.attached, row.preempt_requested, row.preempt_acknowledged, row.kill_requested, row.started, row.ended,
-             kind, code, message, command, row.slot_count())};
+      Params(row.id, trial, row.run, core::allocation_state_name(row.state), row.pool, write_parts(row.parts),
+             row.port, row.attached, row.preempt_requested, row.preempt_acknowledged, row.kill_requested,
+             row.started, row.ended, kind, code, message, command, row.slot_count())};
 }
 
 /// A pause of less than a minute (a restart of the master ends all rows, agents come back at once) is none.
 Statement put_capacity(const core::PutCapacity& write) {
-  return {"WITH over AS (UPDATE capacity SET ended = greatest(started, $4) WHERE agent_id = $1 AND ended IS NULL"
-          " AND (pool, slots) <> ($2, $3)),"
-          " again AS (UPDATE capacity SET ended = NULL WHERE agent_id = $1 AND pool = $2 AND slots = $3"
-          " AND coalesce(ended, $4) > $4 - interval '1 minute'"
-          " AND started = (SELECT max(started) FROM capacity WHERE agent_id = $1) RETURNING 1)"
-          " INSERT INTO capacity (agent_id, pool, slots, started)"
-          " SELECT $1, $2, $3, $4 WHERE $3 > 0 AND NOT EXISTS (SELECT FROM again)",
-          Params(write.agent, write.pool, write.slots, write.at)};
+  return {
+      "WITH over AS (UPDATE capacity SET ended = greatest(started, $4) WHERE agent_id = $1 AND ended IS NULL"
+      " AND (pool, slots) <> ($2, $3)),"
+      " again AS (UPDATE capacity SET ended = NULL WHERE agent_id = $1 AND pool = $2 AND slots = $3"
+      " AND coalesce(ended, $4) > $4 - interval '1 minute'"
+      " AND started = (SELECT max(started) FROM capacity WHERE agent_id = $1) RETURNING 1)"
+      " INSERT INTO capacity (agent_id, pool, slots, started)"
+      " SELECT $1, $2, $3, $4 WHERE $3 > 0 AND NOT EXISTS (SELECT FROM again)",
+      Params(write.agent, write.pool, write.slots, write.at)};
 }
 
 Statement put_agent_settings(const core::AgentSettings& row) {
@@ -182,35 +186,39 @@ Statement append_logs(const std::vector<const core::AppendTaskLog*>& lines) {
     levels.push_back(line->level);
     texts.push_back(Bytes{line->text});
   }
-  return {"INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
-          " SELECT task, allocation, '', -1, time, level, '', 'master', log FROM"
-          " unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::bytea[]) AS line (task, allocation, time, level, log)",
-          Params(tasks, allocations, times, levels, texts)};
+  return {
+      "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
+      " SELECT task, allocation, '', -1, time, level, '', 'master', log FROM"
+      " unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::bytea[]) AS line (task, "
+      "allocation, time, level, log)",
+      Params(tasks, allocations, times, levels, texts)};
 }
 
 /// What the locks are taken of.
 struct Touched {
   std::set<std::string> tasks;  ///< whose log is written
   std::set<std::int64_t> trials;
-  std::set<std::string> damaged;                                 ///< checkpoints
-  std::set<std::int64_t> summarized, summarized_through_trials;  ///< experiments; trials whose experiment is not known
+  std::set<std::string> damaged;  ///< checkpoints
+  std::set<std::int64_t> summarized,
+      summarized_through_trials;  ///< experiments; trials whose experiment is not known
 
   void add(const core::Write& write) {
-    std::visit(Overloaded{[&](const core::PutTrial& w) {
-                            trials.insert(w.row.id.value);
-                            summarized.insert(w.row.experiment.value);
-                            known_.insert(w.row.id.value);
-                          },
-                          [&](const core::InsertValidation& w) { trials.insert(w.trial.value); },
-                          [&](const core::ArchiveMetrics& w) { trials.insert(w.trial.value); },
-                          [&](const core::AppendTaskLog& w) { tasks.insert(w.task.value); },
-                          [&](const core::InsertCheckpoint& w) { summarized_through_trials.insert(w.trial.value); },
-                          [&](const core::MarkDamaged& w) {
-                            damaged.insert(w.uuid.value);
-                            summarized_through_trials.insert(w.trial.value);
-                          },
-                          [](const auto&) {}},
-               write);
+    std::visit(
+        Overloaded{[&](const core::PutTrial& w) {
+                     trials.insert(w.row.id.value);
+                     summarized.insert(w.row.experiment.value);
+                     known_.insert(w.row.id.value);
+                   },
+                   [&](const core::InsertValidation& w) { trials.insert(w.trial.value); },
+                   [&](const core::ArchiveMetrics& w) { trials.insert(w.trial.value); },
+                   [&](const core::AppendTaskLog& w) { tasks.insert(w.task.value); },
+                   [&](const core::InsertCheckpoint& w) { summarized_through_trials.insert(w.trial.value); },
+                   [&](const core::MarkDamaged& w) {
+                     damaged.insert(w.uuid.value);
+                     summarized_through_trials.insert(w.trial.value);
+                   },
+                   [](const auto&) {}},
+        write);
   }
   void finish() {
     for (const std::int64_t trial : known_) summarized_through_trials.erase(trial);
@@ -229,16 +237,17 @@ void take_locks(const Touched& touched, std::vector<Statement>& out) {
   if (!touched.tasks.empty()) out.push_back(lock_tasks(list(touched.tasks)));
   // Waits for bulk rows of the trials' runs to be committed, and holds off later ones.
   if (!touched.trials.empty())
-    out.push_back(
-        {"SELECT id FROM trials WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", Params(list(touched.trials))});
+    out.push_back({"SELECT id FROM trials WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE",
+                   Params(list(touched.trials))});
   if (touched.damaged.size() > 1)
     out.push_back({"SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR NO KEY UPDATE",
                    Params(list(touched.damaged))});
   // Triggers change these when the transaction ends; one alone cannot be in anybody's way.
   if (touched.summarized.size() + touched.summarized_through_trials.size() > 1)
-    out.push_back({"SELECT FROM experiment_summaries WHERE experiment_id = ANY ($1 || ARRAY(SELECT experiment_id FROM"
-                   " trials WHERE id = ANY ($2))) ORDER BY experiment_id FOR NO KEY UPDATE",
-                   Params(list(touched.summarized), list(touched.summarized_through_trials))});
+    out.push_back(
+        {"SELECT FROM experiment_summaries WHERE experiment_id = ANY ($1 || ARRAY(SELECT experiment_id FROM"
+         " trials WHERE id = ANY ($2))) ORDER BY experiment_id FOR NO KEY UPDATE",
+         Params(list(touched.summarized), list(touched.summarized_through_trials))});
 }
 
 /// The row that a write puts whole: which kind, and its name. Nothing for those that add.
@@ -255,42 +264,44 @@ std::optional<std::pair<std::size_t, std::string>> row_of(const core::Write& wri
 
 Statement statement_for(const core::Write& write) {
   return std::visit(
-      Overloaded{
-          [](const core::PutExperiment& w) {
-            return w.first ? insert_experiment(w.row, w.original_config) : update_experiment(w.row);
-          },
-          [](const core::PutTrial& w) { return put_trial(w.row); },
-          [](const core::PutCommand& w) { return put_command(w.row); },
-          [](const core::PutAllocation& w) { return put_allocation(w.row); },
-          [](const core::PutAgentSettings& w) { return put_agent_settings(w.row); },
-          [](const core::PutCapacity& w) { return put_capacity(w); },
-          [](const core::AppendSearcherEvent& w) {
-            return Statement{
-                "INSERT INTO searcher_events (experiment_id, number, event) VALUES ($1, $2, $3)"
-                " ON CONFLICT (experiment_id, number) DO NOTHING",
-                Params(w.experiment, w.number, w.event)};
-          },
-          [](const core::PutSearcherSnapshot& w) {
-            return Statement{
-                "INSERT INTO searcher_snapshots (experiment_id, number, snapshot) VALUES ($1, $2, $3)"
-                " ON CONFLICT (experiment_id) DO UPDATE SET number = EXCLUDED.number,"
-                " snapshot = EXCLUDED.snapshot",
-                Params(w.experiment, w.number, w.snapshot)};
-          },
-          [](const core::InsertValidation& w) { return insert_validation(w); },
-          [](const core::InsertCheckpoint& w) { return insert_checkpoint(w); },
-          [](const core::MarkDamaged& w) {
-            return Statement{"UPDATE checkpoints SET state = 'ERROR' WHERE uuid = $1 AND state = 'COMPLETED'", Params(w.uuid)};
-          },
-          [](const core::ArchiveMetrics& w) {
-            // The system profiler's rows are keyed by the time, not by steps: they happened whatever run follows.
-            return Statement{
-                "WITH packed AS (DELETE FROM metric_chunks WHERE trial_id = $1 AND last_steps > $2)"
-                " UPDATE metrics SET archived = true WHERE trial_id = $1 AND steps_completed > $2"
-                " AND NOT archived AND grp NOT IN ('gpu', 'cpu', 'memory', 'disk', 'network')",
-                Params(w.trial, w.beyond)};
-          },
-          [](const core::AppendTaskLog& w) { return append_logs({&w}); }},
+      Overloaded{[](const core::PutExperiment& w) {
+                   return w.first ? insert_experiment(w.row, w.original_config) : update_experiment(w.row);
+                 },
+                 [](const core::PutTrial& w) { return put_trial(w.row); },
+                 [](const core::PutCommand& w) { return put_command(w.row); },
+                 [](const core::PutAllocation& w) { return put_allocation(w.row); },
+                 [](const core::PutAgentSettings& w) { return put_agent_settings(w.row); },
+                 [](const core::PutCapacity& w) { return put_capacity(w); },
+                 [](const core::AppendSearcherEvent& w) {
+                   return Statement{
+                       "INSERT INTO searcher_events (experiment_id, number, event) VALUES ($1, $2, $3)"
+                       " ON CONFLICT (experiment_id, number) DO NOTHING",
+                       Params(w.experiment, w.number, w.event)};
+                 },
+                 [](const core::PutSearcherSnapshot& w) {
+                   return Statement{
+                       "INSERT INTO searcher_snapshots (experiment_id, number, snapshot) VALUES ($1, $2, $3)"
+                       " ON CONFLICT (experiment_id) DO UPDATE SET number = EXCLUDED.number,"
+                       " snapshot = EXCLUDED.snapshot",
+                       Params(w.experiment, w.number, w.snapshot)};
+                 },
+                 [](const core::InsertValidation& w) { return insert_validation(w); },
+                 [](const core::InsertCheckpoint& w) { return insert_checkpoint(w); },
+                 [](const core::MarkDamaged& w) {
+                   return Statement{
+                       "UPDATE checkpoints SET state = 'ERROR' WHERE uuid = $1 AND state = 'COMPLETED'",
+                       Params(w.uuid)};
+                 },
+                 [](const core::ArchiveMetrics& w) {
+                   // The system profiler's rows are keyed by the time, not by steps: they happened whatever
+                   // run follows.
+                   return Statement{
+                       "WITH packed AS (DELETE FROM metric_chunks WHERE trial_id = $1 AND last_steps > $2)"
+                       " UPDATE metrics SET archived = true WHERE trial_id = $1 AND steps_completed > $2"
+                       " AND NOT archived AND grp NOT IN ('gpu', 'cpu', 'memory', 'disk', 'network')",
+                       Params(w.trial, w.beyond)};
+                 },
+                 [](const core::AppendTaskLog& w) { return append_logs({&w}); }},
       write);
 }
 

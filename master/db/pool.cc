@@ -40,7 +40,8 @@ Status Pool::lend(const std::function<Status(Connection&)>& work) {
     if (status || !is_retryable(status.error())) break;
   }
   if (place && !place->alive()) place.reset();
-  // To the front: the connection used last has most statements prepared and planned, and its server's process warm.
+  // To the front: the connection used last has most statements prepared and planned, and its server's process
+  // warm.
   free_.push_front(std::move(place));
   return status;
 }

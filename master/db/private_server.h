@@ -35,8 +35,8 @@ class PrivateServer {
   /// What libpq needs to connect to `database` (made by start(): "det").
   std::string url(const std::string& database = "det") const;
   int pid() const;
-  /// Starts it again, with the same url(), when it has ended by itself: to be called every now and then. Failure: why
-  /// it does not start; the next call tries again.
+  /// Starts it again, with the same url(), when it has ended by itself: to be called every now and then.
+  /// Failure: why it does not start; the next call tries again.
   Status keep_up();
   /// Fast shutdown: open transactions are rolled back, everything committed is on disk. Repeats safely.
   Status stop();

@@ -64,7 +64,8 @@ Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter&
           ("SELECT " DET_CHECKPOINT_COLUMNS " FROM checkpoints c" DET_CHECKPOINT_JOINS
            " WHERE ($1::bigint IS NULL OR t.experiment_id = $1) AND ($2::bigint IS NULL OR t.id = $2)"
            " AND (cardinality($3::text[]) = 0 OR c.state = ANY ($3)) AND $6::text IS NOT NULL ORDER BY " +
-           checkpoint_key(filter.sort) + way + " NULLS LAST, c.reported" + way + ", c.uuid OFFSET $4 LIMIT $5")
+           checkpoint_key(filter.sort) + way + " NULLS LAST, c.reported" + way +
+           ", c.uuid OFFSET $4 LIMIT $5")
               .c_str(),
           params));
   for (int i = 0; i < rows.size(); ++i) {
@@ -84,14 +85,16 @@ Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid) {
 }
 
 Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId trial, const CheckpointId& uuid) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT c.uuid, c.steps_completed, coalesce((SELECT max(m.steps_completed) FROM metrics m WHERE"
-                        " m.trial_id = c.trial_id AND m.grp = 'validation' AND NOT m.archived"
-                        " AND m.steps_completed <= c.steps_completed), -1) FROM checkpoints c JOIN checkpoints bad ON"
-                        " bad.uuid = $2 WHERE c.trial_id = $1 AND c.uuid <> $2 AND c.state = 'COMPLETED'"
-                        " AND c.steps_completed <= bad.steps_completed ORDER BY c.steps_completed DESC, c.reported DESC"
-                        " LIMIT 1",
-                        trial, uuid));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "SELECT c.uuid, c.steps_completed, coalesce((SELECT max(m.steps_completed) FROM metrics m WHERE"
+          " m.trial_id = c.trial_id AND m.grp = 'validation' AND NOT m.archived"
+          " AND m.steps_completed <= c.steps_completed), -1) FROM checkpoints c JOIN checkpoints bad ON"
+          " bad.uuid = $2 WHERE c.trial_id = $1 AND c.uuid <> $2 AND c.state = 'COMPLETED'"
+          " AND c.steps_completed <= bad.steps_completed ORDER BY c.steps_completed DESC, c.reported DESC"
+          " LIMIT 1",
+          trial, uuid));
   if (rows.empty()) return std::optional<OlderCheckpoint>();
   OlderCheckpoint older;
   rows[0].into(older.uuid, older.steps_completed, older.validation);

@@ -4,17 +4,18 @@
 #include "master/db/allocation_parts.h"
 #include "master/db/rows.h"
 
-#define DET_COMMAND_COLUMNS                                                                                     \
-  "c.id, c.task_id, c.job_id, c.owner_id, c.workspace_id, c.state, c.config, c.context, c.resource_pool,"       \
-  " c.priority, c.weight, c.max_slots, c.queue_position, c.submitted, c.ended, c.exit_kind, c.exit_code,"       \
+#define DET_COMMAND_COLUMNS                                                                               \
+  "c.id, c.task_id, c.job_id, c.owner_id, c.workspace_id, c.state, c.config, c.context, c.resource_pool," \
+  " c.priority, c.weight, c.max_slots, c.queue_position, c.submitted, c.ended, c.exit_kind, c.exit_code," \
   " c.exit_message"
-#define DET_COMMAND_ROWS                                                                                        \
-  "SELECT " DET_COMMAND_COLUMNS                                                                                 \
-  ", u.name, u.display_name, (SELECT a.state FROM allocations a WHERE a.command_id = c.id) FROM commands c"     \
+#define DET_COMMAND_ROWS                                                                                    \
+  "SELECT " DET_COMMAND_COLUMNS                                                                             \
+  ", u.name, u.display_name, (SELECT a.state FROM allocations a WHERE a.command_id = c.id) FROM commands c" \
   " JOIN users u ON u.id = c.owner_id"
-#define DET_COMMAND_FILTER                                                                                      \
-  " WHERE ($1::bigint[] IS NULL OR c.workspace_id = ANY ($1)) AND ($2 = 0 OR c.workspace_id = $2)"              \
-  " AND (cardinality($3::text[]) = 0 AND cardinality($4::bigint[]) = 0 OR u.name = ANY ($3) OR c.owner_id = ANY ($4))"
+#define DET_COMMAND_FILTER                                                                                  \
+  " WHERE ($1::bigint[] IS NULL OR c.workspace_id = ANY ($1)) AND ($2 = 0 OR c.workspace_id = $2)"          \
+  " AND (cardinality($3::text[]) = 0 AND cardinality($4::bigint[]) = 0 OR u.name = ANY ($3) OR c.owner_id " \
+  "= ANY ($4))"
 
 namespace det::db {
 namespace {
@@ -68,17 +69,18 @@ std::string order_by(const CommandFilter& filter) {
 }  // namespace
 
 Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) {
-  TRY_ASSIGN(const Rows counted,
-             pool.query("SELECT count(*) FROM commands c JOIN users u ON u.id = c.owner_id" DET_COMMAND_FILTER,
-                        filter.visible, filter.workspace, filter.users, filter.user_ids));
+  TRY_ASSIGN(
+      const Rows counted,
+      pool.query("SELECT count(*) FROM commands c JOIN users u ON u.id = c.owner_id" DET_COMMAND_FILTER,
+                 filter.visible, filter.workspace, filter.users, filter.user_ids));
   Page<CommandRow> page;
   page.total = counted[0].next<std::int64_t>();
   const Span span = resolve(filter.window, page.total);
   page.start = span.first;
   if (span.count == 0) return page;
   const std::string sql = DET_COMMAND_ROWS DET_COMMAND_FILTER + order_by(filter) + " OFFSET $5 LIMIT $6";
-  TRY_ASSIGN(const Rows rows, pool.query(sql.c_str(), filter.visible, filter.workspace, filter.users, filter.user_ids,
-                                         span.first, span.count));
+  TRY_ASSIGN(const Rows rows, pool.query(sql.c_str(), filter.visible, filter.workspace, filter.users,
+                                         filter.user_ids, span.first, span.count));
   for (int i = 0; i < rows.size(); ++i) {
     TRY_ASSIGN(CommandRow row, read_command_row(rows[i]));
     page.rows.push_back(std::move(row));
@@ -93,10 +95,11 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
 }
 
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT id, state IN ('COMPLETED', 'CANCELED', 'ERROR') FROM trials WHERE task_id = $1"
-                        " UNION ALL SELECT -id, ended IS NOT NULL FROM commands WHERE task_id = $1",
-                        task));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT id, state IN ('COMPLETED', 'CANCELED', 'ERROR') FROM trials WHERE task_id = $1"
+                 " UNION ALL SELECT -id, ended IS NOT NULL FROM commands WHERE task_id = $1",
+                 task));
   if (rows.empty()) return fail(Code::kNotFound, "task " + task.value + " not found");
   TaskFacts facts;
   rows[0].into(facts.holder, facts.ended);
@@ -104,8 +107,8 @@ Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
 }
 
 Result<std::vector<core::Command>> load_commands(Connection& connection) {
-  TRY_ASSIGN(const Rows rows,
-             connection.query("SELECT " DET_COMMAND_COLUMNS " FROM commands c WHERE c.ended IS NULL ORDER BY c.id"));
+  TRY_ASSIGN(const Rows rows, connection.query("SELECT " DET_COMMAND_COLUMNS
+                                               " FROM commands c WHERE c.ended IS NULL ORDER BY c.id"));
   std::vector<core::Command> commands;
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];

@@ -14,8 +14,8 @@ auto no_template(const std::string& name) {
 }  // namespace
 
 Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filter) {
-  TRY_ASSIGN(const Rows counted,
-             pool.query("SELECT count(*)" DET_TEMPLATE_FILTER, filter.part, filter.visible, filter.workspaces));
+  TRY_ASSIGN(const Rows counted, pool.query("SELECT count(*)" DET_TEMPLATE_FILTER, filter.part,
+                                            filter.visible, filter.workspaces));
   Page<TemplateRow> page;
   page.total = counted[0].next<std::int64_t>();
   const Span span = resolve(filter.window, page.total);
@@ -80,11 +80,11 @@ Result<std::string> get_config_policies(Pool& pool, const PolicyKey& key) {
 }
 
 Status set_config_policies(Pool& pool, const PolicyKey& key, const std::string& text, UserId by) {
-  TRY(pool.query(
-      "INSERT INTO config_policies (workload, workspace_id, text, set_by) VALUES ($1, $2, $3, $4)"
-      " ON CONFLICT (workload, coalesce(workspace_id, 0))"
-      " DO UPDATE SET text = excluded.text, set_by = excluded.set_by, changed = now()",
-      key.workload, key.workspace, text, by));
+  TRY(
+      pool.query("INSERT INTO config_policies (workload, workspace_id, text, set_by) VALUES ($1, $2, $3, $4)"
+                 " ON CONFLICT (workload, coalesce(workspace_id, 0))"
+                 " DO UPDATE SET text = excluded.text, set_by = excluded.set_by, changed = now()",
+                 key.workload, key.workspace, text, by));
   return {};
 }
 

@@ -8,14 +8,15 @@
 
 /// In the order read_experiment() takes them.
 #define DET_EXPERIMENT_COLUMNS                                                                               \
-  "e.id, e.job_id, e.name, e.description, e.labels, e.notes, e.archived, e.state, "                       \
-  "CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, e.unmanaged, e.progress, "  \
+  "e.id, e.job_id, e.name, e.description, e.labels, e.notes, e.archived, e.state, "                          \
+  "CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, e.unmanaged, e.progress, "                      \
   "e.submitted,"                                                                                             \
   " e.ended, extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8, e.owner_id, u.name, p.id, " \
   "w.id, p.name,"                                                                                            \
   " w.name, e.resource_pool, e.parent_id, coalesce(s.trials, 0), e.searcher_name, e.searcher_metric, "       \
   "e.smaller_is_better, CASE WHEN s.metric IS NOT NULL THEN s.trial_id END,"                                 \
-  " s.metric, coalesce(s.checkpoints, 0), coalesce(s.checkpoint_bytes, 0), e.request_id, p.owner_id, p.archived OR w.archived"
+  " s.metric, coalesce(s.checkpoints, 0), coalesce(s.checkpoint_bytes, 0), e.request_id, p.owner_id, "       \
+  "p.archived OR w.archived"
 /// What belongs to an experiment row beyond the table itself. The best trial is one that has a metric.
 #define DET_EXPERIMENT_JOINS                                                                               \
   " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id JOIN workspaces w ON w.id = " \
@@ -68,10 +69,11 @@ void read_experiment(Rows::Row& row, ExperimentRow& out) {
   row.into(out.id, out.job_id, out.name, out.description, out.labels, out.notes, out.archived);
   out.state = read_state(row);
   out.live = read_allocation_state(row);
-  row.into(out.unmanaged, out.progress, out.submitted, out.ended, out.duration, out.owner, out.username, out.project,
-           out.workspace, out.project_name, out.workspace_name, out.resource_pool, out.parent, out.num_trials,
-           out.searcher_name, out.searcher_metric, out.smaller_is_better, out.best_trial, out.best_metric,
-           out.checkpoint_count, out.checkpoint_size, out.request, out.project_owner, out.parent_archived);
+  row.into(out.unmanaged, out.progress, out.submitted, out.ended, out.duration, out.owner, out.username,
+           out.project, out.workspace, out.project_name, out.workspace_name, out.resource_pool, out.parent,
+           out.num_trials, out.searcher_name, out.searcher_metric, out.smaller_is_better, out.best_trial,
+           out.best_metric, out.checkpoint_count, out.checkpoint_size, out.request, out.project_owner,
+           out.parent_archived);
 }
 
 std::vector<std::string> names(const std::vector<core::State>& states) {
@@ -80,13 +82,14 @@ std::vector<std::string> names(const std::vector<core::State>& states) {
   return names;
 }
 
-/// FROM and WHERE of a list. Only conditions that are set: the plan is kept with the text, and the usual list is
-/// counted and cut by an index alone.
+/// FROM and WHERE of a list. Only conditions that are set: the plan is kept with the text, and the usual list
+/// is counted and cut by an index alone.
 class Chosen {
  public:
   explicit Chosen(const ExperimentFilter& filter) {
     if (!filter.name.empty()) add("position(lower(", filter.name, ") IN lower(e.name)) > 0");
-    if (!filter.description.empty()) add("position(lower(", filter.description, ") IN lower(e.description)) > 0");
+    if (!filter.description.empty())
+      add("position(lower(", filter.description, ") IN lower(e.description)) > 0");
     if (!filter.labels.empty()) add("e.labels @> ", filter.labels);
     if (filter.archived) add("e.archived = ", *filter.archived);
     if (!filter.states.empty()) add("e.state = ANY (", names(filter.states), ")");
@@ -135,7 +138,8 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
       filter.window.descending ? " DESC NULLS LAST, e.id DESC" : " ASC NULLS LAST, e.id ASC";
   std::string sql = "SELECT e.id" + from + " ORDER BY ";
   // Ids are never null, and an index scan serves their own order alone.
-  sql += filter.sort == ExperimentSort::kId ? (filter.window.descending ? "e.id DESC" : "e.id") : sort_key(filter.sort) + way;
+  sql += filter.sort == ExperimentSort::kId ? (filter.window.descending ? "e.id DESC" : "e.id")
+                                            : sort_key(filter.sort) + way;
   sql += " OFFSET " + chosen.place(span.first);
   sql += " LIMIT " + chosen.place(span.count);
   TRY_ASSIGN(const Rows found, pool.run(sql.c_str(), chosen.params));
@@ -167,12 +171,13 @@ Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vect
 
 Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector<std::int64_t>& experiments,
                                                    const std::vector<std::string>& commands) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT e.id::text, u.name, p.workspace_id FROM experiments e"
-                                         " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id"
-                                         " WHERE e.id = ANY ($1) UNION ALL"
-                                         " SELECT c.task_id, u.name, c.workspace_id FROM commands c"
-                                         " JOIN users u ON u.id = c.owner_id WHERE c.task_id = ANY ($2)",
-                                         experiments, commands));
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT e.id::text, u.name, p.workspace_id FROM experiments e"
+                        " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id"
+                        " WHERE e.id = ANY ($1) UNION ALL"
+                        " SELECT c.task_id, u.name, c.workspace_id FROM commands c"
+                        " JOIN users u ON u.id = c.owner_id WHERE c.task_id = ANY ($2)",
+                        experiments, commands));
   std::map<std::string, JobPlace> places;
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];

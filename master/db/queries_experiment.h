@@ -51,8 +51,8 @@ struct ExperimentRow {
   std::string notes;
   bool archived = false;
   core::State state = core::State::kActive;
-  /// Furthest state of its allocations that have not ended; none: queued (when the state is kActive). Running, always,
-  /// when unmanaged.
+  /// Furthest state of its allocations that have not ended; none: queued (when the state is kActive).
+  /// Running, always, when unmanaged.
   std::optional<core::AllocationState> live;
   bool unmanaged = false;  ///< its trial runs outside the cluster
   double progress = 0;

@@ -4,9 +4,9 @@
 #include <map>
 
 #define DET_ENDED "('COMPLETED', 'CANCELED', 'ERROR')"
-#define DET_MARKED                                                                                        \
-  "SELECT c.uuid, t.experiment_id, e.config->'checkpoint_storage', coalesce(a.parts->0->>'agent', '')"   \
-  " FROM checkpoints c JOIN trials t ON t.id = c.trial_id JOIN experiments e ON e.id = t.experiment_id"   \
+#define DET_MARKED                                                                                      \
+  "SELECT c.uuid, t.experiment_id, e.config->'checkpoint_storage', coalesce(a.parts->0->>'agent', '')"  \
+  " FROM checkpoints c JOIN trials t ON t.id = c.trial_id JOIN experiments e ON e.id = t.experiment_id" \
   " LEFT JOIN allocations a ON a.id = c.allocation_id WHERE c.deleting"
 
 namespace det::db {
@@ -40,17 +40,20 @@ Result<std::vector<Marked>> read_marked(Result<Rows> rows) {
 
 Result<gc::Books> load_books(Pool& pool, ExperimentId id) {
   gc::Books books;
-  TRY_ASSIGN(const Rows policy,
-             pool.query("SELECT coalesce((s->>'save_experiment_best')::int, 0), coalesce((s->>'save_trial_best')::int, 1),"
-                        " coalesce((s->>'save_trial_latest')::int, 1), smaller_is_better FROM (SELECT"
-                        " config->'checkpoint_storage' AS s, smaller_is_better FROM experiments WHERE id = $1) e",
-                        id));
+  TRY_ASSIGN(
+      const Rows policy,
+      pool.query(
+          "SELECT coalesce((s->>'save_experiment_best')::int, 0), coalesce((s->>'save_trial_best')::int, 1),"
+          " coalesce((s->>'save_trial_latest')::int, 1), smaller_is_better FROM (SELECT"
+          " config->'checkpoint_storage' AS s, smaller_is_better FROM experiments WHERE id = $1) e",
+          id));
   if (policy.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
-  policy[0].into(books.keep.experiment_best, books.keep.trial_best, books.keep.trial_latest, books.keep.smaller_is_better);
+  policy[0].into(books.keep.experiment_best, books.keep.trial_best, books.keep.trial_latest,
+                 books.keep.smaller_is_better);
   // Before the checkpoints: a trial that has ended by then gets no more of them.
   TRY_ASSIGN(const Rows trials,
-             pool.query("SELECT t.id, t.latest_checkpoint, t.state NOT IN " DET_ENDED ", t.state NOT IN " DET_ENDED
-                        " OR t.state = 'ERROR' AND e.state NOT IN " DET_ENDED
+             pool.query("SELECT t.id, t.latest_checkpoint, t.state NOT IN " DET_ENDED
+                        ", t.state NOT IN " DET_ENDED " OR t.state = 'ERROR' AND e.state NOT IN " DET_ENDED
                         " FROM trials t JOIN experiments e ON e.id = t.experiment_id WHERE e.id = $1",
                         id));
   for (int i = 0; i < trials.size(); ++i) {
@@ -61,15 +64,17 @@ Result<gc::Books> load_books(Pool& pool, ExperimentId id) {
     if (open) books.open.insert(trial);
     if (may_go_on && !latest.value.empty()) books.needed.insert(latest);
   }
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT c.uuid, c.trial_id, c.steps_completed, v.searcher_metric, c.state = 'ERROR'"
-                        " FROM checkpoints c JOIN trials t ON t.id = c.trial_id LEFT JOIN metrics v ON"
-                        " v.trial_id = c.trial_id AND v.grp = 'validation' AND NOT v.archived"
-                        " AND v.steps_completed = c.steps_completed"
-                        " JOIN experiments e ON e.id = t.experiment_id WHERE t.experiment_id = $1 AND NOT e.unmanaged"
-                        " AND c.state IN ('COMPLETED', 'ERROR') AND NOT c.deleting"
-                        " ORDER BY c.trial_id, c.steps_completed, c.uuid",
-                        id));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "SELECT c.uuid, c.trial_id, c.steps_completed, v.searcher_metric, c.state = 'ERROR'"
+          " FROM checkpoints c JOIN trials t ON t.id = c.trial_id LEFT JOIN metrics v ON"
+          " v.trial_id = c.trial_id AND v.grp = 'validation' AND NOT v.archived"
+          " AND v.steps_completed = c.steps_completed"
+          " JOIN experiments e ON e.id = t.experiment_id WHERE t.experiment_id = $1 AND NOT e.unmanaged"
+          " AND c.state IN ('COMPLETED', 'ERROR') AND NOT c.deleting"
+          " ORDER BY c.trial_id, c.steps_completed, c.uuid",
+          id));
   for (int i = 0; i < rows.size(); ++i) {
     gc::Checkpoint& one = books.checkpoints.emplace_back();
     rows[i].into(one.uuid, one.trial, one.steps, one.metric, one.damaged);
@@ -79,23 +84,28 @@ Result<gc::Books> load_books(Pool& pool, ExperimentId id) {
 }
 
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool) {
-  return ids_of(pool.query("SELECT DISTINCT t.experiment_id FROM checkpoints c JOIN trials t ON t.id ="
-                           " c.trial_id WHERE c.state IN ('COMPLETED', 'ERROR')"));
+  return ids_of(
+      pool.query("SELECT DISTINCT t.experiment_id FROM checkpoints c JOIN trials t ON t.id ="
+                 " c.trial_id WHERE c.state IN ('COMPLETED', 'ERROR')"));
 }
 
-Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool, const std::set<ExperimentId>& among) {
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
+                                                               const std::set<ExperimentId>& among) {
   std::vector<std::int64_t> asked;
   for (const ExperimentId id : among) asked.push_back(id.value);
-  return ids_of(pool.query("SELECT id FROM unnest($1::bigint[]) AS id WHERE EXISTS (SELECT FROM checkpoints c JOIN trials t"
-                           " ON t.id = c.trial_id WHERE t.experiment_id = id AND c.state IN ('COMPLETED', 'ERROR'))",
-                           asked));
+  return ids_of(pool.query(
+      "SELECT id FROM unnest($1::bigint[]) AS id WHERE EXISTS (SELECT FROM checkpoints c JOIN trials t"
+      " ON t.id = c.trial_id WHERE t.experiment_id = id AND c.state IN ('COMPLETED', 'ERROR'))",
+      asked));
 }
 
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT coalesce(e.config->'searcher'->>'source_checkpoint_uuid', t.latest_checkpoint, '')"
-                        " FROM experiments e LEFT JOIN trials t ON t.id = (e.config->'searcher'->>'source_trial_id')::bigint"
-                        " WHERE e.state NOT IN " DET_ENDED " UNION SELECT checkpoint_uuid FROM model_versions"));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT coalesce(e.config->'searcher'->>'source_checkpoint_uuid', t.latest_checkpoint, '')"
+                 " FROM experiments e LEFT JOIN trials t ON t.id = "
+                 "(e.config->'searcher'->>'source_trial_id')::bigint"
+                 " WHERE e.state NOT IN " DET_ENDED " UNION SELECT checkpoint_uuid FROM model_versions"));
   std::set<CheckpointId> uuids;
   for (int i = 0; i < rows.size(); ++i) uuids.insert(rows[i].next<CheckpointId>());
   return uuids;
@@ -105,20 +115,23 @@ namespace {
 
 /// In the order that all keep (pg_writes.h), with the summaries that triggers will change.
 Status lock_checkpoints(Connection& connection, const std::vector<CheckpointId>& uuids) {
-  TRY(connection.query("SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR UPDATE", texts(uuids)));
-  TRY(connection.query("SELECT FROM experiment_summaries WHERE experiment_id = ANY (ARRAY(SELECT t.experiment_id FROM"
-                       " checkpoints c JOIN trials t ON t.id = c.trial_id WHERE c.uuid = ANY ($1)))"
-                       " ORDER BY experiment_id FOR NO KEY UPDATE",
+  TRY(connection.query("SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR UPDATE",
                        texts(uuids)));
+  TRY(connection.query(
+      "SELECT FROM experiment_summaries WHERE experiment_id = ANY (ARRAY(SELECT t.experiment_id FROM"
+      " checkpoints c JOIN trials t ON t.id = c.trial_id WHERE c.uuid = ANY ($1)))"
+      " ORDER BY experiment_id FOR NO KEY UPDATE",
+      texts(uuids)));
   return {};
 }
 
 }  // namespace
 
 Status lock_checkpoints_of(Connection& connection, ExperimentId id) {
-  TRY(connection.query("SELECT FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.experiment_id = $1"
-                       " ORDER BY c.uuid FOR UPDATE OF c",
-                       id));
+  TRY(connection.query(
+      "SELECT FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.experiment_id = $1"
+      " ORDER BY c.uuid FOR UPDATE OF c",
+      id));
   return {};
 }
 
@@ -128,13 +141,14 @@ Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector
     marked.clear();
     // Before they are looked at, as add_model_version() does: none becomes a version of a model meanwhile.
     TRY(lock_checkpoints(connection, uuids));
-    TRY_ASSIGN(const Rows rows,
-               connection.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED'"
-                                " WHERE uuid = ANY ($1) AND state <> 'DELETED'"
-                                " AND NOT EXISTS (SELECT FROM model_versions v WHERE v.checkpoint_uuid = c.uuid)"
-                                " AND NOT EXISTS (SELECT FROM trials t WHERE t.id = c.trial_id"
-                                " AND t.latest_checkpoint = c.uuid AND t.state NOT IN " DET_ENDED ") RETURNING uuid",
-                                texts(uuids)));
+    TRY_ASSIGN(
+        const Rows rows,
+        connection.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED'"
+                         " WHERE uuid = ANY ($1) AND state <> 'DELETED'"
+                         " AND NOT EXISTS (SELECT FROM model_versions v WHERE v.checkpoint_uuid = c.uuid)"
+                         " AND NOT EXISTS (SELECT FROM trials t WHERE t.id = c.trial_id"
+                         " AND t.latest_checkpoint = c.uuid AND t.state NOT IN " DET_ENDED ") RETURNING uuid",
+                         texts(uuids)));
     for (int i = 0; i < rows.size(); ++i) marked.push_back(rows[i].next<CheckpointId>());
     return {};
   }));
@@ -142,16 +156,18 @@ Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector
 }
 
 Status mark_all_for_removal(Pool& pool, ExperimentId id) {
-  TRY_ASSIGN(const Rows ended, pool.query("SELECT state IN " DET_ENDED " FROM experiments WHERE id = $1", id));
+  TRY_ASSIGN(const Rows ended,
+             pool.query("SELECT state IN " DET_ENDED " FROM experiments WHERE id = $1", id));
   if (ended.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
   if (!ended[0].next<bool>()) {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended");
   }
   return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_checkpoints_of(connection, id));
-    TRY(connection.query("UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' FROM trials t WHERE"
-                         " t.id = c.trial_id AND t.experiment_id = $1 AND c.state <> 'DELETED'",
-                         id));
+    TRY(connection.query(
+        "UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' FROM trials t WHERE"
+        " t.id = c.trial_id AND t.experiment_id = $1 AND c.state <> 'DELETED'",
+        id));
     return {};
   });
 }
@@ -169,20 +185,23 @@ Result<std::vector<Marked>> marked_of(Pool& pool, ExperimentId id) {
 Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids) {
   return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_checkpoints(connection, uuids));
-    TRY(connection.query("UPDATE checkpoints SET deleting = false, state = 'DELETED', resources = '{}', size = 0"
-                         " WHERE uuid = ANY ($1) AND deleting",
-                         texts(uuids)));
+    TRY(connection.query(
+        "UPDATE checkpoints SET deleting = false, state = 'DELETED', resources = '{}', size = 0"
+        " WHERE uuid = ANY ($1) AND deleting",
+        texts(uuids)));
     return {};
   });
 }
 
 Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit) {
-  return read_marked(
-      pool.query("SELECT '', s.id, storage::json, coalesce((SELECT a.parts->0->>'agent' FROM trials t JOIN allocations a ON"
-                 " a.trial_id = t.id WHERE t.experiment_id = s.id ORDER BY a.started DESC LIMIT 1), '') FROM (SELECT max(id) AS"
-                 " id, config->>'checkpoint_storage' AS storage FROM experiments GROUP BY 2 ORDER BY 1 DESC LIMIT $1) s"
-                 " WHERE storage IS NOT NULL",
-                 limit));
+  return read_marked(pool.query(
+      "SELECT '', s.id, storage::json, coalesce((SELECT a.parts->0->>'agent' FROM trials t JOIN allocations "
+      "a ON"
+      " a.trial_id = t.id WHERE t.experiment_id = s.id ORDER BY a.started DESC LIMIT 1), '') FROM (SELECT "
+      "max(id) AS"
+      " id, config->>'checkpoint_storage' AS storage FROM experiments GROUP BY 2 ORDER BY 1 DESC LIMIT $1) s"
+      " WHERE storage IS NOT NULL",
+      limit));
 }
 
 Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnDisk>& found) {
@@ -192,11 +211,12 @@ Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnD
     names.push_back(one.name);
     if (one.ours) ids.push_back(one.trial.value);
   }
-  // The trials first: a run that has been replaced by now has reported whatever it ever will, and the look at the
-  // checkpoints comes after.
+  // The trials first: a run that has been replaced by now has reported whatever it ever will, and the look at
+  // the checkpoints comes after.
   TRY_ASSIGN(const Rows last, pool.query("SELECT last_trial FROM cluster"));
   const std::int64_t last_deleted = last.empty() ? 0 : last[0].next<std::int64_t>();
-  TRY_ASSIGN(const Rows trials, pool.query("SELECT id, run, state IN " DET_ENDED " FROM trials WHERE id = ANY ($1)", ids));
+  TRY_ASSIGN(const Rows trials,
+             pool.query("SELECT id, run, state IN " DET_ENDED " FROM trials WHERE id = ANY ($1)", ids));
   std::map<TrialId, std::pair<RunNumber, bool>> runs;
   for (int i = 0; i < trials.size(); ++i) {
     TrialId id;
@@ -215,7 +235,8 @@ Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnD
   for (const OnDisk& one : found) {
     const auto state = states.find(one.name);
     const auto trial = runs.find(one.trial);
-    // A trial that is not there was deleted, unless it is newer than all that ever were: then these books are old.
+    // A trial that is not there was deleted, unless it is newer than all that ever were: then these books are
+    // old.
     const bool over = trial == runs.end() ? one.trial.value <= last_deleted
                                           : trial->second.second || trial->second.first > one.run;
     const bool orphan = state != states.end() ? state->second == "DELETED" : one.ours && over;

@@ -1,5 +1,6 @@
-// Owns what the removal of checkpoints reads and writes. A checkpoint goes in three steps, each safe to repeat: it is
-// marked (and from then on shown as PARTIALLY_DELETED), its files are removed, it becomes DELETED.
+// Owns what the removal of checkpoints reads and writes. A checkpoint goes in three steps, each safe to
+// repeat: it is marked (and from then on shown as PARTIALLY_DELETED), its files are removed, it becomes
+// DELETED.
 #pragma once
 
 #include <set>
@@ -9,16 +10,18 @@
 
 namespace det::db {
 
-/// What the policy decides on; nothing of an experiment outside the cluster, whose files are its user's. kNotFound.
+/// What the policy decides on; nothing of an experiment outside the cluster, whose files are its user's.
+/// kNotFound.
 Result<gc::Books> load_books(Pool& pool, ExperimentId id);
 /// Those with checkpoints whose files are there.
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool);
-Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool, const std::set<ExperimentId>& among);
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
+                                                               const std::set<ExperimentId>& among);
 /// From which experiments that have not ended start their trials, and those that are versions of models.
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool);
 
-/// Marks them, but for those from which a trial that has not ended goes on and versions of models. Says which are
-/// marked now.
+/// Marks them, but for those from which a trial that has not ended goes on and versions of models. Says which
+/// are marked now.
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids);
 /// Of an experiment, for the transaction, in the order that all keep.
 Status lock_checkpoints_of(Connection& connection, ExperimentId id);
@@ -48,8 +51,8 @@ struct OnDisk {
   TrialId trial;
   RunNumber run = 0;
 };
-/// Those that nobody can know of any more: their row says DELETED; or they have none and the run that wrote them cannot
-/// report them, because its trial has ended, is gone, or runs as a later run.
+/// Those that nobody can know of any more: their row says DELETED; or they have none and the run that wrote
+/// them cannot report them, because its trial has ended, is gone, or runs as a later run.
 Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnDisk>& found);
 
 }  // namespace det::db

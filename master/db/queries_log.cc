@@ -38,14 +38,16 @@ Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
 }
 
 Result<LogFields> log_fields(Pool& pool, const TaskId& task) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT coalesce(array_agg(DISTINCT allocation_id) FILTER (WHERE allocation_id <> ''), '{}'),"
-                        " coalesce(array_agg(DISTINCT agent_id) FILTER (WHERE agent_id <> ''), '{}'),"
-                        " coalesce(array_agg(DISTINCT stdtype) FILTER (WHERE stdtype <> ''), '{}'),"
-                        " coalesce(array_agg(DISTINCT source) FILTER (WHERE source <> ''), '{}'),"
-                        " coalesce(array_agg(DISTINCT rank::bigint) FILTER (WHERE rank >= 0), '{}')"
-                        " FROM task_logs WHERE task_id = $1",
-                        task));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "SELECT coalesce(array_agg(DISTINCT allocation_id) FILTER (WHERE allocation_id <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT agent_id) FILTER (WHERE agent_id <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT stdtype) FILTER (WHERE stdtype <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT source) FILTER (WHERE source <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT rank::bigint) FILTER (WHERE rank >= 0), '{}')"
+          " FROM task_logs WHERE task_id = $1",
+          task));
   LogFields out;
   rows[0].into(out.allocations, out.agents, out.stdtypes, out.sources, out.ranks);
   return out;
@@ -57,9 +59,12 @@ Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
   for (;;) {
     TRY_ASSIGN(const Rows rows,
                pool.query("WITH over AS (SELECT task_id FROM"
-                          " (SELECT t.task_id, t.ended AS at, coalesce((e.config #>> '{retention_policy,log_retention_days}')::integer,"
-                          " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id WHERE t.ended IS NOT NULL"
-                          " UNION ALL SELECT task_id, ended AS at, $1::integer FROM commands WHERE ended IS NOT NULL) AS task"
+                          " (SELECT t.task_id, t.ended AS at, coalesce((e.config #>> "
+                          "'{retention_policy,log_retention_days}')::integer,"
+                          " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id "
+                          "WHERE t.ended IS NOT NULL"
+                          " UNION ALL SELECT task_id, ended AS at, $1::integer FROM commands WHERE ended IS "
+                          "NOT NULL) AS task"
                           " WHERE days >= 0 AND at < now() - make_interval(days => days) AND EXISTS"
                           " (SELECT FROM task_logs l WHERE l.task_id = task.task_id) LIMIT $2),"
                           " gone AS (DELETE FROM task_logs WHERE task_id IN (SELECT task_id FROM over))"

@@ -38,8 +38,8 @@ struct LogFields {
 };
 Result<LogFields> log_fields(Pool& pool, const TaskId& task);
 
-/// Removes the logs of tasks that have ended so many days ago as their configuration says (retention_policy), else as
-/// `days` says; below zero is never. How many tasks lost theirs.
+/// Removes the logs of tasks that have ended so many days ago as their configuration says (retention_policy),
+/// else as `days` says; below zero is never. How many tasks lost theirs.
 Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days);
 
 }  // namespace det::db

@@ -19,10 +19,11 @@ Result<std::string> get_model_definition(Pool& pool, const std::string& digest) 
 }
 
 Result<std::string> get_own_model_definition(Pool& pool, const std::string& digest, UserId owner) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT tgz FROM model_definitions m WHERE sha256 = $1 AND EXISTS (SELECT 1 FROM experiments"
-                        " WHERE model_definition = m.sha256 AND model_definition <> '' AND owner_id = $2)",
-                        digest, owner));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT tgz FROM model_definitions m WHERE sha256 = $1 AND EXISTS (SELECT 1 FROM experiments"
+                 " WHERE model_definition = m.sha256 AND model_definition <> '' AND owner_id = $2)",
+                 digest, owner));
   if (rows.empty()) return fail(Code::kNotFound, "model definition " + digest + " not found");
   return rows[0].next<std::string>();
 }

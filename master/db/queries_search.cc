@@ -1,5 +1,5 @@
-// Owns turning a search into SQL. Nothing of the search's text becomes SQL text: columns and operators are looked up in
-// tables, values and names of hyperparameters are parameters.
+// Owns turning a search into SQL. Nothing of the search's text becomes SQL text: columns and operators are
+// looked up in tables, values and names of hyperparameters are parameters.
 #include "master/db/queries_search.h"
 
 #include <map>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr int kDeepest = 8;
 constexpr std::size_t kMostSorts = 8;
-// Compiling a search (jit) takes longer than it saves; hashing 100,000 experiments' summaries wants memory for them.
+// Compiling a search (jit) takes longer than it saves; hashing 100,000 experiments' summaries wants memory
+// for them.
 constexpr const char* kBegin =
     "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL statement_timeout = 10000";
 
@@ -58,7 +59,8 @@ const std::map<std::string_view, std::string_view>& comparisons() {
   return table;
 }
 
-/// The stored name of a state as the API says it: what ACTIVE is shown as while it waits or runs is stored as ACTIVE.
+/// The stored name of a state as the API says it: what ACTIVE is shown as while it waits or runs is stored as
+/// ACTIVE.
 std::string state(std::string name) {
   constexpr std::string_view kPrefix = "STATE_";
   if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
@@ -73,7 +75,8 @@ class Builder {
   SearchSql take() && {
     const int count = params_.size();
     const std::string part = " OFFSET $" + std::to_string(count + 1) + " LIMIT $" + std::to_string(count + 2);
-    return {.count = std::move(count_), .page = "SELECT e.id" + tables() + where_ + order_ + part,
+    return {.count = std::move(count_),
+            .page = "SELECT e.id" + tables() + where_ + order_ + part,
             .params = std::move(params_)};
   }
   /// "" asks for nothing.
@@ -144,13 +147,14 @@ class Builder {
     if (value.is_number())
       return "coalesce(" + as_number(column) + " " + sign + " " + parameter(value.get<double>()) + ", false)";
     if (value.is_boolean())
-      return "coalesce(" + as_text(column) + " " + sign + " " + parameter(value.get<bool>() ? "true" : "false") +
-             ", false)";
+      return "coalesce(" + as_text(column) + " " + sign + " " +
+             parameter(value.get<bool>() ? "true" : "false") + ", false)";
     if (!value.is_string()) {
       problem("the value of \"" + std::string(op) + "\" must be text, a number, true or false");
       return "";
     }
-    const auto text = column.kind == Kind::kState ? state(value.get<std::string>()) : value.get<std::string>();
+    const auto text =
+        column.kind == Kind::kState ? state(value.get<std::string>()) : value.get<std::string>();
     if (column.kind == Kind::kTime)
       return "coalesce(" + column.sql + " " + sign + " " + parameter(text) + "::text::timestamptz, false)";
     if (column.kind == Kind::kArray && (op == "=" || op == "!="))
@@ -168,7 +172,8 @@ class Builder {
     if (op == "isEmpty") return empty(*found);
     if (op == "notEmpty") return "NOT " + empty(*found);
     if (op == "contains" || op == "notContains") {
-      const std::string inner = contains(*found, value.is_string() ? value.get<std::string>() : dump_json(value));
+      const std::string inner =
+          contains(*found, value.is_string() ? value.get<std::string>() : dump_json(value));
       return op == "contains" ? inner : "NOT " + inner;
     }
     if (!comparisons().contains(op)) {
@@ -238,8 +243,7 @@ Status add_filter(Builder& builder, const std::string& text) {
     if (!filter.is_object()) return fail(Code::kInvalidArgument, "filter: must be a JSON object");
     try {
       archived = filter.value("showArchived", false);
-      if (filter.contains("filterGroup"))
-        builder.require(builder.group(filter["filterGroup"], 1));
+      if (filter.contains("filterGroup")) builder.require(builder.group(filter["filterGroup"], 1));
     } catch (const nlohmann::json::exception&) {
       return fail(Code::kInvalidArgument, "filter: kind, conjunction, columnName and operator must be text");
     }
@@ -293,11 +297,13 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
   std::vector<std::int64_t> ids;
   for (int i = 0; i < found.size(); ++i) ids.push_back(found[i].next<std::int64_t>());
   TRY_ASSIGN(std::vector<ExperimentRow> rows, experiments_by_id(pool, ids));
-  // As they were written, not as they are searched. Metrics whose numbers jsonb spells in another way are equal.
+  // As they were written, not as they are searched. Metrics whose numbers jsonb spells in another way are
+  // equal.
   TRY_ASSIGN(const Rows best, pool.query("SELECT best.experiment_id, t.hparams, best.validation::text,"
                                          " best.training::text, noted.metadata FROM experiment_summaries best"
                                          " JOIN trials t ON t.id = best.trial_id" DET_BEST_METADATA
-                                         " WHERE best.experiment_id = ANY ($1)", ids));
+                                         " WHERE best.experiment_id = ANY ($1)",
+                                         ids));
   std::map<std::int64_t, FoundExperiment> by_id;
   for (ExperimentRow& row : rows) by_id[row.id.value].row = std::move(row);
   for (int i = 0; i < best.size(); ++i) {

@@ -11,7 +11,7 @@
   "newest.steps_completed, "                                                                                 \
   "latest.steps_completed)::bigint,"                                                                         \
   " CASE WHEN e.unmanaged THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"                     \
-  " ELSE coalesce(held.seconds, 0) END::float8, k.count, k.size,"                                                     \
+  " ELSE coalesce(held.seconds, 0) END::float8, k.count, k.size,"                                            \
   " latest.steps_completed, latest.metrics, latest.reported, latest.searcher_metric,"                        \
   " best.steps_completed, best.metrics, best.reported, best.searcher_metric"                                 \
   " FROM trials t JOIN experiments e ON e.id = t.experiment_id"                                              \
@@ -123,11 +123,14 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
   page.start = span.first;
   if (span.count == 0) return page;
   const std::string way = filter.window.descending ? " DESC" : " ASC";
-  // By id the page is cut before anything is joined to it; as an array, or the planner joins all trials there are first.
+  // By id the page is cut before anything is joined to it; as an array, or the planner joins all trials there
+  // are first.
   const std::string page_of =
       filter.sort == TrialSort::kId
-          ? " WHERE t.id = ANY (ARRAY (SELECT s.id FROM trials s WHERE s.experiment_id = $1 AND (cardinality($2::text[]) = 0 OR"
-            " s.state = ANY ($2)) ORDER BY s.id" + way + " OFFSET $3 LIMIT $4)) ORDER BY t.id" + way
+          ? " WHERE t.id = ANY (ARRAY (SELECT s.id FROM trials s WHERE s.experiment_id = $1 AND "
+            "(cardinality($2::text[]) = 0 OR"
+            " s.state = ANY ($2)) ORDER BY s.id" +
+                way + " OFFSET $3 LIMIT $4)) ORDER BY t.id" + way
           : " WHERE t.experiment_id = $1 AND (cardinality($2::text[]) = 0 OR t.state = ANY ($2)) ORDER BY " +
                 trial_key(filter.sort) + way + " NULLS LAST, t.id" + way + " OFFSET $3 LIMIT $4";
   TRY_ASSIGN(const Rows rows, pool.run((DET_TRIAL_ROW + page_of).c_str(),

@@ -17,8 +17,8 @@ struct MetricPoint {
 
 struct TrialRow {
   core::Trial trial;
-  /// State of its newest allocation when that has not ended; none: queued (when the state is kActive). Running, always,
-  /// outside the cluster.
+  /// State of its newest allocation when that has not ended; none: queued (when the state is kActive).
+  /// Running, always, outside the cluster.
   std::optional<core::AllocationState> live;
   std::int64_t total_batches = 0;
   double wall_clock = 0;  ///< seconds its allocations have held slots, or it has run outside the cluster
@@ -28,7 +28,18 @@ struct TrialRow {
   std::optional<CheckpointRow> best_checkpoint;  ///< completed, with the best validation at its steps
 };
 
-enum class TrialSort { kId, kStartTime, kEndTime, kState, kBest, kLatest, kBatches, kDuration, kRestarts, kCheckpointSize };
+enum class TrialSort {
+  kId,
+  kStartTime,
+  kEndTime,
+  kState,
+  kBest,
+  kLatest,
+  kBatches,
+  kDuration,
+  kRestarts,
+  kCheckpointSize
+};
 
 struct TrialFilter {
   ExperimentId experiment;

@@ -21,8 +21,10 @@ struct UsageEntry {
   std::optional<WallTime> ended;
   double seconds = 0;  ///< in the range
 };
-/// What held slots in [from, to), in order of its start; at most 100000. kResourceExhausted when there is more.
-Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to, const UsageScope& scope);
+/// What held slots in [from, to), in order of its start; at most 100000. kResourceExhausted when there is
+/// more.
+Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to,
+                                              const UsageScope& scope);
 
 /// Slots that an agent brought.
 struct CapacityEntry {
@@ -42,8 +44,8 @@ struct UsagePeriod {
   std::map<std::string, double> by_user, by_label, by_pool, by_experiment;
   std::map<std::string, double> capacity;  ///< by pool: what there was to hold
 };
-/// A period each that has any day of [first, last] in it, also where nothing ran; days outside count nothing. Dates as
-/// "2026-01-31".
+/// A period each that has any day of [first, last] in it, also where nothing ran; days outside count nothing.
+/// Dates as "2026-01-31".
 Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& first, const std::string& last,
                                                bool monthly, const UsageScope& scope);
 

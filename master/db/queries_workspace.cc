@@ -4,11 +4,12 @@
   " AND ($2 = '' OR position(lower($2) IN lower(o.name)) > 0) AND ($3::boolean IS NULL OR o.archived = $3)" \
   " AND (cardinality($4::text[]) = 0 OR u.name = ANY ($4)) AND (cardinality($5::bigint[]) = 0 OR "          \
   "o.owner_id = ANY ($5))"
-#define DET_WORKSPACE_FILTER                                  \
-  " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id" \
-  " WHERE ($1::bigint[] IS NULL OR o.id = ANY ($1))" DET_OWNED                                  \
+#define DET_WORKSPACE_FILTER                                   \
+  " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id"  \
+  " WHERE ($1::bigint[] IS NULL OR o.id = ANY ($1))" DET_OWNED \
   " AND ($6 = '' OR o.name = $6) AND ($8::boolean IS NULL OR " DET_PINNED("$7") " = $8)"
-#define DET_PINNED(user) "EXISTS (SELECT FROM workspace_pins n WHERE n.workspace_id = o.id AND n.user_id = " user ")"
+#define DET_PINNED(user) \
+  "EXISTS (SELECT FROM workspace_pins n WHERE n.workspace_id = o.id AND n.user_id = " user ")"
 #define DET_WORKSPACE_COLUMNS                                       \
   "o.id, o.name, o.owner_id, coalesce(u.name, ''), o.archived,"     \
   " (SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)," \
@@ -17,12 +18,12 @@
 #define DET_PROJECT_TABLES \
   " FROM projects o JOIN workspaces w ON w.id = o.workspace_id LEFT JOIN users u ON u.id = o.owner_id"
 #define DET_PROJECT_FILTER DET_PROJECT_TABLES " WHERE o.workspace_id = $1" DET_OWNED
-#define DET_PROJECT_COLUMNS                                                                    \
-  "o.id, o.workspace_id, o.name, o.description, w.name, o.owner_id, coalesce(u.name, ''),"     \
-  " o.archived OR w.archived, (SELECT count(*) FROM experiments e WHERE e.project_id = o.id)," \
-  " (SELECT count(*) FROM experiments e WHERE e.project_id = o.id AND e.state NOT IN"          \
-  " ('COMPLETED', 'CANCELED', 'ERROR')),"                                                      \
-  " (SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id),"                   \
+#define DET_PROJECT_COLUMNS                                                                                  \
+  "o.id, o.workspace_id, o.name, o.description, w.name, o.owner_id, coalesce(u.name, ''),"                   \
+  " o.archived OR w.archived, (SELECT count(*) FROM experiments e WHERE e.project_id = o.id),"               \
+  " (SELECT count(*) FROM experiments e WHERE e.project_id = o.id AND e.state NOT IN"                        \
+  " ('COMPLETED', 'CANCELED', 'ERROR')),"                                                                    \
+  " (SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id),"                                 \
   " (SELECT count(*) FROM experiments e JOIN trials t ON t.experiment_id = e.id WHERE e.project_id = o.id)," \
   " " DET_PROJECT_KEY ", o.notes"
 
@@ -42,8 +43,8 @@ void read(Rows::Row& row, WorkspaceRow& out) {
 }
 void read(Rows::Row& row, ProjectRow& out) {
   row.into(out.id, out.workspace, out.name, out.description, out.workspace_name, out.owner, out.username,
-           out.archived, out.num_experiments, out.num_active_experiments, out.last_experiment, out.num_runs, out.key,
-           out.notes);
+           out.archived, out.num_experiments, out.num_active_experiments, out.last_experiment, out.num_runs,
+           out.key, out.notes);
 }
 
 /// `count` and `select` take the same parameters; the latter two more.
@@ -80,18 +81,17 @@ Result<Rows> named(Result<Rows> rows, const std::string& what, const std::string
 }  // namespace
 
 Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& filter) {
-  return page_of<WorkspaceRow>(
-      pool, "SELECT count(*)" DET_WORKSPACE_FILTER,
-      "SELECT " DET_WORKSPACE_COLUMNS ", " DET_PINNED("$7") DET_WORKSPACE_FILTER,
-      Params(filter.visible, filter.name, filter.archived, filter.users, filter.user_ids, filter.exact_name,
-             filter.viewer, filter.pinned),
-      filter.by_name, filter.window);
+  return page_of<WorkspaceRow>(pool, "SELECT count(*)" DET_WORKSPACE_FILTER,
+                               "SELECT " DET_WORKSPACE_COLUMNS ", " DET_PINNED("$7") DET_WORKSPACE_FILTER,
+                               Params(filter.visible, filter.name, filter.archived, filter.users,
+                                      filter.user_ids, filter.exact_name, filter.viewer, filter.pinned),
+                               filter.by_name, filter.window);
 }
 
 Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
   TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT " DET_WORKSPACE_COLUMNS ", " DET_PINNED("$2")
-                        " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id WHERE o.id = $1",
+             pool.query("SELECT " DET_WORKSPACE_COLUMNS ", " DET_PINNED(
+                            "$2") " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id WHERE o.id = $1",
                         id, viewer));
   if (rows.empty()) return no_workspace(id);
   WorkspaceRow out;
@@ -126,9 +126,10 @@ Status archive_workspace(Pool& pool, std::int64_t id, bool archived) {
 }
 
 Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned) {
-  TRY(pool.query(pinned ? "INSERT INTO workspace_pins (user_id, workspace_id) VALUES ($1, $2) ON CONFLICT DO NOTHING"
-                        : "DELETE FROM workspace_pins WHERE user_id = $1 AND workspace_id = $2",
-                 user, id));
+  TRY(pool.query(
+      pinned ? "INSERT INTO workspace_pins (user_id, workspace_id) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+             : "DELETE FROM workspace_pins WHERE user_id = $1 AND workspace_id = $2",
+      user, id));
   return {};
 }
 
@@ -148,7 +149,8 @@ Status delete_workspace(Pool& pool, std::int64_t id) {
   });
   if (!gone && gone.error().code == Code::kFailedPrecondition) {
     return fail(Code::kFailedPrecondition,
-                "workspace " + std::to_string(id) + " still has experiments or models; move them to another one first");
+                "workspace " + std::to_string(id) +
+                    " still has experiments or models; move them to another one first");
   }
   TRY(gone);
   if (!*gone) return no_workspace(id);
@@ -187,14 +189,16 @@ Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, cons
 namespace {
 
 /// `chosen` is a condition on p and w.
-#define DET_DESTINATION(chosen)                                                                                   \
-  "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"              \
-  " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, '')"                           \
-  " FROM (VALUES ($1)) AS asked (workload)"                                                                       \
-  " LEFT JOIN config_policies c ON c.workload = asked.workload AND coalesce(c.workspace_id, 0) = 0"              \
-  " LEFT JOIN (SELECT p.id, p.name, p.archived OR w.archived AS archived, w.id AS workspace,"                    \
-  "   w.name AS workspace_name FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE " chosen ") p ON true" \
-  " LEFT JOIN config_policies l ON l.workload = asked.workload AND coalesce(l.workspace_id, 0) = p.workspace"
+#define DET_DESTINATION(chosen)                                                                          \
+  "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"      \
+  " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, '')"                   \
+  " FROM (VALUES ($1)) AS asked (workload)"                                                              \
+  " LEFT JOIN config_policies c ON c.workload = asked.workload AND coalesce(c.workspace_id, 0) = 0"      \
+  " LEFT JOIN (SELECT p.id, p.name, p.archived OR w.archived AS archived, w.id AS workspace,"            \
+  "   w.name AS workspace_name FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE " chosen \
+  ") p ON true"                                                                                          \
+  " LEFT JOIN config_policies l ON l.workload = asked.workload AND coalesce(l.workspace_id, 0) = "       \
+  "p.workspace"
 
 Result<Destination> read_destination(Result<Rows> rows) {
   TRY(rows);
@@ -213,8 +217,8 @@ Result<Destination> find_destination(Pool& pool, const std::string& workload, st
 Result<Destination> find_destination(Pool& pool, const std::string& workload, const std::string& workspace,
                                      const std::string& project, const Visible& visible) {
   return read_destination(
-      pool.query(DET_DESTINATION("w.name = $2 AND p.name = $3 AND ($4::bigint[] IS NULL OR w.id = ANY ($4))"), workload,
-                 workspace, project, visible));
+      pool.query(DET_DESTINATION("w.name = $2 AND p.name = $3 AND ($4::bigint[] IS NULL OR w.id = ANY ($4))"),
+                 workload, workspace, project, visible));
 }
 
 Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible) {
@@ -253,8 +257,9 @@ Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes) 
 }
 
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes));
   if (rows.affected() == 0) return no_project(id);
   return {};
 }

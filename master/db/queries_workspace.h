@@ -28,7 +28,7 @@ struct WorkspaceFilter {
   std::optional<bool> archived;
   std::vector<std::string> users;  ///< owned by any of these
   std::vector<std::int64_t> user_ids;
-  UserId viewer;                ///< whose pins count
+  UserId viewer;  ///< whose pins count
   std::optional<bool> pinned;
   bool by_name = false;  ///< in order of the name; else of the id
   Window window;
@@ -88,7 +88,8 @@ Result<Destination> find_destination(Pool& pool, const std::string& workload, co
 Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible);
 /// `key` "": one is made of the id. kAlreadyExists.
 Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const std::string& name,
-                                    const std::string& description, UserId owner, const std::string& key = "");
+                                    const std::string& description, UserId owner,
+                                    const std::string& key = "");
 /// Absent: as it is. kAlreadyExists, kNotFound.
 Status change_project(Pool& pool, std::int64_t id, const std::optional<std::string>& name,
                       const std::optional<std::string>& description,

@@ -2,21 +2,23 @@
 
 // $1 is a name or a number; no name is a number.
 #define DET_THIS_MODEL "(m.name = $1 OR m.id::text = $1)"
-#define DET_MODEL_COLUMNS                                                                             \
-  "m.id, m.name, m.description, m.notes, m.metadata, m.labels, m.workspace_id, m.owner_id, u.name,"   \
+#define DET_MODEL_COLUMNS                                                                           \
+  "m.id, m.name, m.description, m.notes, m.metadata, m.labels, m.workspace_id, m.owner_id, u.name," \
   " m.archived, (SELECT count(*) FROM model_versions v WHERE v.model_id = m.id), m.created, m.changed"
-#define DET_MODEL_FILTER                                                                                     \
-  " FROM models m JOIN users u ON u.id = m.owner_id JOIN workspaces w ON w.id = m.workspace_id"              \
-  " WHERE ($1::bigint[] IS NULL OR m.workspace_id = ANY ($1)) AND strpos(lower(m.name), lower($2)) > 0"      \
-  " AND strpos(lower(m.description), lower($3)) > 0 AND m.labels @> $4::text[]"                              \
-  " AND ($5::boolean IS NULL OR m.archived = $5) AND (cardinality($6::text[]) = 0 OR u.name = ANY ($6))"     \
-  " AND (cardinality($7::bigint[]) = 0 OR u.id = ANY ($7))"                                                  \
-  " AND (cardinality($8::bigint[]) = 0 OR w.id = ANY ($8))"                                                  \
+#define DET_MODEL_FILTER                                                                                 \
+  " FROM models m JOIN users u ON u.id = m.owner_id JOIN workspaces w ON w.id = m.workspace_id"          \
+  " WHERE ($1::bigint[] IS NULL OR m.workspace_id = ANY ($1)) AND strpos(lower(m.name), lower($2)) > 0"  \
+  " AND strpos(lower(m.description), lower($3)) > 0 AND m.labels @> $4::text[]"                          \
+  " AND ($5::boolean IS NULL OR m.archived = $5) AND (cardinality($6::text[]) = 0 OR u.name = ANY ($6))" \
+  " AND (cardinality($7::bigint[]) = 0 OR u.id = ANY ($7))"                                              \
+  " AND (cardinality($8::bigint[]) = 0 OR w.id = ANY ($8))"                                              \
   " AND (cardinality($9::text[]) = 0 OR w.name = ANY ($9)) AND ($10::bigint = 0 OR m.id = $10)"
-#define DET_VERSION_COLUMNS                                                                                \
-  "v.id, v.version, v.checkpoint_uuid, v.name, v.comment, v.notes, v.metadata, v.labels, v.owner_id, u.name," \
+#define DET_VERSION_COLUMNS                                                                            \
+  "v.id, v.version, v.checkpoint_uuid, v.name, v.comment, v.notes, v.metadata, v.labels, v.owner_id, " \
+  "u.name,"                                                                                            \
   " v.created, v.changed"
-#define DET_VERSIONS " FROM model_versions v JOIN models m ON m.id = v.model_id JOIN users u ON u.id = v.owner_id"
+#define DET_VERSIONS \
+  " FROM model_versions v JOIN models m ON m.id = v.model_id JOIN users u ON u.id = v.owner_id"
 
 namespace det::db {
 namespace {
@@ -25,14 +27,16 @@ tl::unexpected<Error> no_model(const std::string& model) {
   return fail(Code::kNotFound, "model \"" + model + "\" not found");
 }
 tl::unexpected<Error> no_version(const std::string& model, std::int64_t version) {
-  return fail(Code::kNotFound, "version " + std::to_string(version) + " of model \"" + model + "\" not found");
+  return fail(Code::kNotFound,
+              "version " + std::to_string(version) + " of model \"" + model + "\" not found");
 }
 tl::unexpected<Error> is_archived(const std::string& model) {
   return fail(Code::kFailedPrecondition, "model \"" + model + "\" is archived; unarchive it first");
 }
 Status name_taken(Status done, const std::optional<std::string>& name) {
   if (done || done.error().code != Code::kAlreadyExists) return done;
-  return fail(Code::kAlreadyExists, "a model named \"" + name.value_or("") + "\" exists already; choose another name");
+  return fail(Code::kAlreadyExists,
+              "a model named \"" + name.value_or("") + "\" exists already; choose another name");
 }
 
 ModelRow read_model(Rows::Row row) {
@@ -43,8 +47,8 @@ ModelRow read_model(Rows::Row row) {
 }
 ModelVersionRow read_version(Rows::Row row) {
   ModelVersionRow out;
-  row.into(out.id, out.version, out.checkpoint, out.name, out.comment, out.notes, out.metadata, out.labels, out.owner,
-           out.username, out.created, out.changed);
+  row.into(out.id, out.version, out.checkpoint, out.name, out.comment, out.notes, out.metadata, out.labels,
+           out.owner, out.username, out.created, out.changed);
   return out;
 }
 
@@ -70,8 +74,9 @@ const char* sort_key(ModelSort sort) {
 
 /// kNotFound, or kFailedPrecondition for an archived one. Its number otherwise.
 Result<std::int64_t> lock_open(Connection& connection, const std::string& model) {
-  TRY_ASSIGN(const Rows rows,
-             connection.query("SELECT m.id, m.archived FROM models m WHERE " DET_THIS_MODEL " FOR UPDATE", model));
+  TRY_ASSIGN(
+      const Rows rows,
+      connection.query("SELECT m.id, m.archived FROM models m WHERE " DET_THIS_MODEL " FOR UPDATE", model));
   if (rows.empty()) return no_model(model);
   std::int64_t id = 0;
   bool archived = false;
@@ -113,10 +118,11 @@ Result<Page<ModelRow>> list_models(Pool& pool, const ModelFilter& f) {
   params.add(span.first);
   params.add(span.count);
   const std::string way = f.window.descending ? " DESC" : " ASC";
-  TRY_ASSIGN(const Rows rows, pool.run(("SELECT " DET_MODEL_COLUMNS DET_MODEL_FILTER " ORDER BY " +
-                                        std::string(sort_key(f.sort)) + way + ", m.id" + way + " OFFSET $11 LIMIT $12")
-                                           .c_str(),
-                                       params));
+  TRY_ASSIGN(const Rows rows,
+             pool.run(("SELECT " DET_MODEL_COLUMNS DET_MODEL_FILTER " ORDER BY " +
+                       std::string(sort_key(f.sort)) + way + ", m.id" + way + " OFFSET $11 LIMIT $12")
+                          .c_str(),
+                      params));
   for (int i = 0; i < rows.size(); ++i) page.rows.push_back(read_model(rows[i]));
   return page;
 }
@@ -132,33 +138,32 @@ Result<ModelRow> get_model(Pool& pool, const std::string& model) {
 
 Result<std::vector<std::string>> list_model_labels(Pool& pool, std::optional<std::int64_t> workspace,
                                                    const std::optional<std::vector<std::int64_t>>& visible) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT label FROM models m CROSS JOIN unnest(m.labels) label"
-                        " WHERE ($1::bigint IS NULL OR m.workspace_id = $1)"
-                        " AND ($2::bigint[] IS NULL OR m.workspace_id = ANY ($2))"
-                        " GROUP BY label ORDER BY count(*) DESC, label",
-                        workspace, visible));
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT label FROM models m CROSS JOIN unnest(m.labels) label"
+                                         " WHERE ($1::bigint IS NULL OR m.workspace_id = $1)"
+                                         " AND ($2::bigint[] IS NULL OR m.workspace_id = ANY ($2))"
+                                         " GROUP BY label ORDER BY count(*) DESC, label",
+                                         workspace, visible));
   std::vector<std::string> labels;
   for (int i = 0; i < rows.size(); ++i) labels.push_back(rows[i].next<std::string>());
   return labels;
 }
 
 Status create_model(Pool& pool, const ModelRow& row) {
-  const auto made =
-      pool.query("INSERT INTO models (name, description, notes, metadata, labels, workspace_id, owner_id)"
-                 " VALUES ($1, $2, $3, $4::json, $5, $6, $7)",
-                 row.name, row.description, row.notes, row.metadata, row.labels, row.workspace, row.owner);
+  const auto made = pool.query(
+      "INSERT INTO models (name, description, notes, metadata, labels, workspace_id, owner_id)"
+      " VALUES ($1, $2, $3, $4::json, $5, $6, $7)",
+      row.name, row.description, row.notes, row.metadata, row.labels, row.workspace, row.owner);
   return name_taken(made ? Status() : tl::unexpected(made.error()), row.name);
 }
 
 Status patch_model(Pool& pool, const std::string& model, const ModelPatch& patch) {
   Status done = change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
-    TRY(connection.query("UPDATE models SET name = coalesce($2, name), description = coalesce($3, description),"
-                         " notes = coalesce($4, notes), metadata = coalesce($5::json, metadata),"
-                         " labels = coalesce($6, labels), workspace_id = coalesce($7, workspace_id), changed = now()"
-                         " WHERE id = $1",
-                         id, patch.name, patch.description, patch.notes, patch.metadata, patch.labels,
-                         patch.workspace));
+    TRY(connection.query(
+        "UPDATE models SET name = coalesce($2, name), description = coalesce($3, description),"
+        " notes = coalesce($4, notes), metadata = coalesce($5::json, metadata),"
+        " labels = coalesce($6, labels), workspace_id = coalesce($7, workspace_id), changed = now()"
+        " WHERE id = $1",
+        id, patch.name, patch.description, patch.notes, patch.metadata, patch.labels, patch.workspace));
     return {};
   });
   return name_taken(std::move(done), patch.name);
@@ -166,7 +171,8 @@ Status patch_model(Pool& pool, const std::string& model, const ModelPatch& patch
 
 Status archive_model(Pool& pool, const std::string& model, bool archived) {
   TRY_ASSIGN(const Rows rows,
-             pool.query("UPDATE models m SET archived = $2, changed = now() WHERE " DET_THIS_MODEL, model, archived));
+             pool.query("UPDATE models m SET archived = $2, changed = now() WHERE " DET_THIS_MODEL, model,
+                        archived));
   if (rows.affected() == 0) return no_model(model);
   return {};
 }
@@ -177,27 +183,29 @@ Status delete_model(Pool& pool, const std::string& model) {
   return {};
 }
 
-Result<Page<ModelVersionRow>> list_model_versions(Pool& pool, const std::string& model, const Window& window) {
+Result<Page<ModelVersionRow>> list_model_versions(Pool& pool, const std::string& model,
+                                                  const Window& window) {
   TRY_ASSIGN(const Rows counted, pool.query("SELECT count(*)" DET_VERSIONS " WHERE " DET_THIS_MODEL, model));
   Page<ModelVersionRow> page;
   page.total = counted[0].next<std::int64_t>();
   const Span span = resolve(window, page.total);
   page.start = span.first;
   if (span.count == 0) return page;
-  TRY_ASSIGN(const Rows rows,
-             pool.query(window.descending ? "SELECT " DET_VERSION_COLUMNS DET_VERSIONS " WHERE " DET_THIS_MODEL
-                                            " ORDER BY v.version DESC OFFSET $2 LIMIT $3"
-                                          : "SELECT " DET_VERSION_COLUMNS DET_VERSIONS " WHERE " DET_THIS_MODEL
-                                            " ORDER BY v.version OFFSET $2 LIMIT $3",
-                        model, span.first, span.count));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(window.descending ? "SELECT " DET_VERSION_COLUMNS DET_VERSIONS " WHERE " DET_THIS_MODEL
+                                     " ORDER BY v.version DESC OFFSET $2 LIMIT $3"
+                                   : "SELECT " DET_VERSION_COLUMNS DET_VERSIONS " WHERE " DET_THIS_MODEL
+                                     " ORDER BY v.version OFFSET $2 LIMIT $3",
+                 model, span.first, span.count));
   for (int i = 0; i < rows.size(); ++i) page.rows.push_back(read_version(rows[i]));
   return page;
 }
 
 Result<ModelVersionRow> get_model_version(Pool& pool, const std::string& model, std::int64_t version) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT " DET_VERSION_COLUMNS DET_VERSIONS " WHERE " DET_THIS_MODEL " AND v.version = $2",
-                        model, version));
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT " DET_VERSION_COLUMNS DET_VERSIONS " WHERE " DET_THIS_MODEL
+                                         " AND v.version = $2",
+                                         model, version));
   if (rows.empty()) return no_version(model, version);
   return read_version(rows[0]);
 }
@@ -210,14 +218,15 @@ Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, con
     if (checkpoint.empty()) return fail(Code::kNotFound, "checkpoint " + row.checkpoint.value + " not found");
     if (checkpoint[0].next<std::string>() != "COMPLETED")
       return fail(Code::kFailedPrecondition, "checkpoint " + row.checkpoint.value + " is not complete");
-    TRY_ASSIGN(const Rows made,
-               connection.query("WITH next AS (UPDATE models SET last_version = last_version + 1, changed = now()"
-                                " WHERE id = $1 RETURNING last_version) INSERT INTO model_versions (model_id, version,"
-                                " checkpoint_uuid, name, comment, notes, metadata, labels, owner_id)"
-                                " SELECT $1, last_version, $2, $3, $4, $5, $6::json, $7, $8 FROM next"
-                                " RETURNING version",
-                                id, row.checkpoint, row.name, row.comment, row.notes, row.metadata, row.labels,
-                                row.owner));
+    TRY_ASSIGN(
+        const Rows made,
+        connection.query(
+            "WITH next AS (UPDATE models SET last_version = last_version + 1, changed = now()"
+            " WHERE id = $1 RETURNING last_version) INSERT INTO model_versions (model_id, version,"
+            " checkpoint_uuid, name, comment, notes, metadata, labels, owner_id)"
+            " SELECT $1, last_version, $2, $3, $4, $5, $6::json, $7, $8 FROM next"
+            " RETURNING version",
+            id, row.checkpoint, row.name, row.comment, row.notes, row.metadata, row.labels, row.owner));
     version = made[0].next<std::int64_t>();
     return {};
   }));
@@ -228,10 +237,11 @@ Status patch_model_version(Pool& pool, const std::string& model, std::int64_t ve
                            const ModelVersionPatch& patch) {
   return change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
     TRY_ASSIGN(const Rows rows,
-               connection.query("UPDATE model_versions SET name = coalesce($3, name), comment = coalesce($4, comment),"
-                                " notes = coalesce($5, notes), metadata = coalesce($6::json, metadata),"
-                                " labels = coalesce($7, labels), changed = now() WHERE model_id = $1 AND version = $2",
-                                id, version, patch.name, patch.comment, patch.notes, patch.metadata, patch.labels));
+               connection.query(
+                   "UPDATE model_versions SET name = coalesce($3, name), comment = coalesce($4, comment),"
+                   " notes = coalesce($5, notes), metadata = coalesce($6::json, metadata),"
+                   " labels = coalesce($7, labels), changed = now() WHERE model_id = $1 AND version = $2",
+                   id, version, patch.name, patch.comment, patch.notes, patch.metadata, patch.labels));
     if (rows.affected() == 0) return no_version(model, version);
     return {};
   });
@@ -239,25 +249,27 @@ Status patch_model_version(Pool& pool, const std::string& model, std::int64_t ve
 
 Status delete_model_version(Pool& pool, const std::string& model, std::int64_t version) {
   return change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
-    TRY_ASSIGN(const Rows rows,
-               connection.query("DELETE FROM model_versions WHERE model_id = $1 AND version = $2", id, version));
+    TRY_ASSIGN(
+        const Rows rows,
+        connection.query("DELETE FROM model_versions WHERE model_id = $1 AND version = $2", id, version));
     if (rows.affected() == 0) return no_version(model, version);
     return {};
   });
 }
 
 Result<std::vector<Registered>> registered(Pool& pool, const std::vector<std::string>& checkpoints) {
-  return read_registered(pool.query("SELECT v.checkpoint_uuid, m.name, v.version FROM model_versions v JOIN models m"
-                                    " ON m.id = v.model_id WHERE v.checkpoint_uuid = ANY ($1) ORDER BY v.id",
-                                    checkpoints));
+  return read_registered(
+      pool.query("SELECT v.checkpoint_uuid, m.name, v.version FROM model_versions v JOIN models m"
+                 " ON m.id = v.model_id WHERE v.checkpoint_uuid = ANY ($1) ORDER BY v.id",
+                 checkpoints));
 }
 
 Result<std::vector<Registered>> registered(Pool& pool, ExperimentId experiment) {
-  return read_registered(
-      pool.query("SELECT v.checkpoint_uuid, m.name, v.version FROM model_versions v JOIN models m ON m.id = v.model_id"
-                 " JOIN checkpoints c ON c.uuid = v.checkpoint_uuid JOIN trials t ON t.id = c.trial_id"
-                 " WHERE t.experiment_id = $1 ORDER BY v.id",
-                 experiment));
+  return read_registered(pool.query(
+      "SELECT v.checkpoint_uuid, m.name, v.version FROM model_versions v JOIN models m ON m.id = v.model_id"
+      " JOIN checkpoints c ON c.uuid = v.checkpoint_uuid JOIN trials t ON t.id = c.trial_id"
+      " WHERE t.experiment_id = $1 ORDER BY v.id",
+      experiment));
 }
 
 Status check_unregistered(const std::vector<Registered>& registered) {

@@ -1,4 +1,5 @@
-// Owns the rows of the model registry: models, their versions, and which checkpoints are protected because they are one.
+// Owns the rows of the model registry: models, their versions, and which checkpoints are protected because
+// they are one.
 #pragma once
 
 #include "master/db/queries_checkpoint.h"
@@ -38,7 +39,8 @@ Result<ModelRow> get_model(Pool& pool, const std::string& model);
 /// Labels in use in the workspaces that may be looked into (nothing: all), the most used first.
 Result<std::vector<std::string>> list_model_labels(Pool& pool, std::optional<std::int64_t> workspace,
                                                    const std::optional<std::vector<std::int64_t>>& visible);
-/// Takes of the row what a user says: name, description, notes, metadata, labels, workspace, owner. kAlreadyExists.
+/// Takes of the row what a user says: name, description, notes, metadata, labels, workspace, owner.
+/// kAlreadyExists.
 Status create_model(Pool& pool, const ModelRow& row);
 /// What is absent stays.
 struct ModelPatch {
@@ -67,20 +69,21 @@ struct ModelVersionRow {
 Result<Page<ModelVersionRow>> list_model_versions(Pool& pool, const std::string& model, const Window& window);
 /// kNotFound.
 Result<ModelVersionRow> get_model_version(Pool& pool, const std::string& model, std::int64_t version);
-/// Gives the next number, which is returned. Takes of the row what a user says. kNotFound; kFailedPrecondition: the
-/// model is archived, or the checkpoint is not complete.
+/// Gives the next number, which is returned. Takes of the row what a user says. kNotFound;
+/// kFailedPrecondition: the model is archived, or the checkpoint is not complete.
 Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, const ModelVersionRow& row);
 struct ModelVersionPatch {
   std::optional<std::string> name, comment, notes, metadata;
   std::optional<std::vector<std::string>> labels;
 };
 /// kNotFound; kFailedPrecondition for an archived model. Repeats safely.
-Status patch_model_version(Pool& pool, const std::string& model, std::int64_t version, const ModelVersionPatch& patch);
+Status patch_model_version(Pool& pool, const std::string& model, std::int64_t version,
+                           const ModelVersionPatch& patch);
 /// kNotFound; kFailedPrecondition for an archived model.
 Status delete_model_version(Pool& pool, const std::string& model, std::int64_t version);
 
-/// A checkpoint that is a version of a model. Whoever deletes checkpoints leaves these out: lock their rows first (FOR
-/// UPDATE), as add_model_version() does, so that none is registered meanwhile.
+/// A checkpoint that is a version of a model. Whoever deletes checkpoints leaves these out: lock their rows
+/// first (FOR UPDATE), as add_model_version() does, so that none is registered meanwhile.
 struct Registered {
   CheckpointId checkpoint;
   std::string model;

@@ -50,9 +50,11 @@ void check_s3(Reader& reader, const YamlNode& map, const std::string& path, Json
   const auto problem = [&](const char* name, const char* code, const std::string& message) {
     reader.problem(value_or_map(map, name), child(path, name), code, message);
   };
-  if (const std::string wrong = storage::check_bucket_name(given("bucket")); !given("bucket").empty() && !wrong.empty())
+  if (const std::string wrong = storage::check_bucket_name(given("bucket"));
+      !given("bucket").empty() && !wrong.empty())
     problem("bucket", "E-CFG-RANGE", wrong);
-  if (const std::string wrong = storage::check_endpoint(given("endpoint_url")); !given("endpoint_url").empty() && !wrong.empty())
+  if (const std::string wrong = storage::check_endpoint(given("endpoint_url"));
+      !given("endpoint_url").empty() && !wrong.empty())
     problem("endpoint_url", "E-CFG-RANGE", wrong);
   for (const std::string& part : split(given("prefix"), '/')) {
     if (part != "." && part != "..") continue;
@@ -61,7 +63,8 @@ void check_s3(Reader& reader, const YamlNode& map, const std::string& path, Json
   }
   for (const auto& [one, other] : {std::pair{"access_key", "secret_key"}, {"secret_key", "access_key"}}) {
     if (given(one) == "****") {
-      problem(one, "E-CFG-RANGE", "is the mask of a secret: give the key itself, or leave both keys to the environment");
+      problem(one, "E-CFG-RANGE",
+              "is the mask of a secret: give the key itself, or leave both keys to the environment");
     } else if (!given(one).empty() && map.find(other) == nullptr) {
       problem(one, "E-CFG-CONFLICT", std::string("needs ") + other + " beside it");
     }
@@ -88,13 +91,16 @@ const std::vector<StorageKind>& storage_kinds() {
                                        required("container_path", absolute_path(),
                                                 "the absolute directory checkpoints go to")}),
                           check_kept)},
-      {"s3", table(with_common({required("type", choice({"s3"}), kWhich),
-                                required("bucket", text({.min = 1}), "the bucket checkpoints go to"),
-                                optional("prefix", text({.max = 512}), "of all names in the bucket"),
-                                optional("endpoint_url", text({.min = 1}), "http[s]://HOST[:PORT] of another store than Amazon's"),
-                                optional("access_key", text({.min = 1}), "else AWS_ACCESS_KEY_ID of the environment"),
-                                optional("secret_key", text({.min = 1}), "else AWS_SECRET_ACCESS_KEY of the environment")}),
-                   check_s3)}};
+      {"s3",
+       table(with_common(
+                 {required("type", choice({"s3"}), kWhich),
+                  required("bucket", text({.min = 1}), "the bucket checkpoints go to"),
+                  optional("prefix", text({.max = 512}), "of all names in the bucket"),
+                  optional("endpoint_url", text({.min = 1}),
+                           "http[s]://HOST[:PORT] of another store than Amazon's"),
+                  optional("access_key", text({.min = 1}), "else AWS_ACCESS_KEY_ID of the environment"),
+                  optional("secret_key", text({.min = 1}), "else AWS_SECRET_ACCESS_KEY of the environment")}),
+             check_s3)}};
   return all;
 }
 /// Storages of upstream that are not here yet.

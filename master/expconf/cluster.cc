@@ -50,10 +50,12 @@ void check_pool(const Subject& subject, const ClusterFacts& cluster) {
     return;
   }
   const Json slots = subject.value(subject.slots);
-  if (!slots.is_number_integer() || !cluster.unfit || slots.get<std::int64_t>() > std::numeric_limits<int>::max()) return;
-  const std::string why =
-      cluster.unfit(pool, slots.get<int>(), subject.slots == "resources.slots" ||
-                                            subject.value("resources.is_single_node") == Json(true));
+  if (!slots.is_number_integer() || !cluster.unfit ||
+      slots.get<std::int64_t>() > std::numeric_limits<int>::max())
+    return;
+  const std::string why = cluster.unfit(
+      pool, slots.get<int>(),
+      subject.slots == "resources.slots" || subject.value("resources.is_single_node") == Json(true));
   if (why.empty()) return;
   if (cluster.launch_error) {
     subject.problem(subject.slots, "E-CFG-UNSAT", why);

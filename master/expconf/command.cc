@@ -28,13 +28,15 @@ Json read_command_line(Reader& reader, const YamlNode& node, const std::string& 
 
 Type command_resources_type() {
   constexpr std::int64_t kMostSlots = 100'000;
-  return table({defaulted("slots", whole(0, kMostSlots), 1, "how many slots of one agent it holds; 0 is none"),
-                defaulted("resource_pool", text({.max = 128}), "", "the pool it runs in; empty is the cluster's default"),
-                defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
-                defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
-                idle("max_slots", whole(0, kMostSlots)), idle("shm_size", size_in_bytes()),
-                idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
-                idle("agent_label", text())});
+  return table(
+      {defaulted("slots", whole(0, kMostSlots), 1, "how many slots of one agent it holds; 0 is none"),
+       defaulted("resource_pool", text({.max = 128}), "",
+                 "the pool it runs in; empty is the cluster's default"),
+       defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
+       defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
+       idle("max_slots", whole(0, kMostSlots)), idle("shm_size", size_in_bytes()),
+       idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
+       idle("agent_label", text())});
 }
 
 CommandConfig load_command(Json resolved) {
@@ -77,9 +79,9 @@ const Type& command_type() {
        section("environment", environment_type(), "what its processes run in"),
        defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent that it sees"),
        optional("work_dir", text({.min = 1}), "the directory it runs in, instead of its context's"),
-       defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()), idle("idle_timeout", any()),
-       idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()), idle("log_policies", any()),
-       idle("preemption_timeout", any())});
+       defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()),
+       idle("idle_timeout", any()), idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()),
+       idle("log_policies", any()), idle("preemption_timeout", any())});
   return type;
 }
 
@@ -110,7 +112,8 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
     users.push_back(static_cast<int>(names.size()));
     add(defaults.template_->name, std::move(tree));
   }
-  add("the master's task_container_defaults", node_from_json(shared_defaults(defaults.task_container_defaults)));
+  add("the master's task_container_defaults",
+      node_from_json(shared_defaults(defaults.task_container_defaults)));
   Reader reader(names);
   for (const YamlNode& layer : layers) {
     if (!layer.is_null() && !layer.is_map()) wrong_type(reader, layer, "", "a map");

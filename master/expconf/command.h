@@ -1,5 +1,6 @@
-// Owns what the configuration of a command means: a command line in an allocation (determined-0.38 §4.7), plain data,
-// every default filled in; and reading it, with all problems at once, as parse.h does for experiments.
+// Owns what the configuration of a command means: a command line in an allocation (determined-0.38 §4.7),
+// plain data, every default filled in; and reading it, with all problems at once, as parse.h does for
+// experiments.
 #pragma once
 
 #include <map>
@@ -32,8 +33,8 @@ struct ParsedCommand {
   std::vector<Problem> warnings;
 };
 
-/// Of `defaults` the policies (those of tasks), the template and task_container_defaults are used. Failure: kInvalidArgument with at most 20 problems,
-/// in document order. With `cluster`, also what does not fit it.
+/// Of `defaults` the policies (those of tasks), the template and task_container_defaults are used. Failure:
+/// kInvalidArgument with at most 20 problems, in document order. With `cluster`, also what does not fit it.
 Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& file, const Defaults& defaults,
                                     const ClusterFacts* cluster = nullptr);
 /// Reads CommandConfig::resolved back (from the store).

@@ -58,7 +58,8 @@ struct SearcherConfig {
 
   /// The metric that says how far a trial has come: time_metric, else the unit of max_length.
   std::string time_name() const;
-  /// Whether what a trial reports changes what the search does next; else metrics only tell which trial is best.
+  /// Whether what a trial reports changes what the search does next; else metrics only tell which trial is
+  /// best.
   bool decides_by_metric() const;
 };
 
@@ -113,8 +114,8 @@ struct ExperimentConfig {
   std::optional<std::pair<std::string, std::string>> trial_class() const;
 };
 
-/// The same with other totals of the search, in `searcher` and in `resolved`: what a search that was extended gives to
-/// its trials. `max_time` 0: none. The argument itself when nothing changes.
+/// The same with other totals of the search, in `searcher` and in `resolved`: what a search that was extended
+/// gives to its trials. `max_time` 0: none. The argument itself when nothing changes.
 std::shared_ptr<const ExperimentConfig> with_totals(std::shared_ptr<const ExperimentConfig> config,
                                                     std::int64_t max_trials, std::int64_t max_time);
 

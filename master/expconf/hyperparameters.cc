@@ -65,7 +65,8 @@ void check_categorical(Reader& reader, const YamlNode& map, const std::string& p
 /// Null is a value like any other here.
 void check_const(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   if (resolved.contains("val")) return;
-  if (map.find("val") == nullptr) reader.problem(map, child(path, "val"), "E-CFG-MISSING", "is required: the value");
+  if (map.find("val") == nullptr)
+    reader.problem(map, child(path, "val"), "E-CFG-MISSING", "is required: the value");
   resolved["val"] = nullptr;
 }
 
@@ -101,7 +102,10 @@ const std::vector<HyperparameterKind>& hyperparameter_kinds() {
        Hyperparameter::Type::kCategorical,
        {required("vals", list_of(any(), 1, kMostValues), "the values to choose from")},
        check_categorical},
-      {"const", Hyperparameter::Type::kConst, {optional("val", any(), "the value, required; it may be null")}, check_const},
+      {"const",
+       Hyperparameter::Type::kConst,
+       {optional("val", any(), "the value, required; it may be null")},
+       check_const},
   };
   return all;
 }

@@ -12,10 +12,11 @@
 namespace det::expconf {
 namespace {
 
-
 std::string text_of(const YamlNode& map, const char* name) {
   const YamlNode* node = map.find(name);
-  return node == nullptr || node->kind == YamlNode::Kind::kMap || node->kind == YamlNode::Kind::kList ? "" : node->text;
+  return node == nullptr || node->kind == YamlNode::Kind::kMap || node->kind == YamlNode::Kind::kList
+             ? ""
+             : node->text;
 }
 
 /// A device may be "/host:/container:mode".

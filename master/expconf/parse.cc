@@ -15,7 +15,7 @@ constexpr int kUser = 0;
 struct Stack {
   std::vector<std::string> names;
   std::vector<YamlNode> layers;
-  Policies policies;                ///< their limits; invariants are layers
+  Policies policies;  ///< their limits; invariants are layers
   std::vector<int> policy_sources;
   std::vector<int> users{kUser};  ///< sources that users write
 

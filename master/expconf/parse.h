@@ -22,8 +22,8 @@ struct Document {
   std::string text;  ///< YAML
 };
 
-/// What is said beside the user's file. Merge order (determined-0.38 §1.1), highest first: the invariants of the
-/// policies in their order, the user's file with its overrides, the template, task_container_defaults,
+/// What is said beside the user's file. Merge order (determined-0.38 §1.1), highest first: the invariants of
+/// the policies in their order, the user's file with its overrides, the template, task_container_defaults,
 /// checkpoint_storage, the defaults of the fields. Of several policies' limits the strictest holds.
 struct Defaults {
   nlohmann::ordered_json checkpoint_storage;  ///< the master's `checkpoint_storage`; null: none configured
@@ -54,12 +54,12 @@ struct Placement {
   std::string workspace, project;
   bool operator==(const Placement&) const = default;
 };
-/// Read from the same layers as parse(), before policies of the workspace can be known. Empty where nothing is said,
-/// or nothing can be read: parse() says why.
+/// Read from the same layers as parse(), before policies of the workspace can be known. Empty where nothing
+/// is said, or nothing can be read: parse() says why.
 Placement placement(std::string_view yaml, const std::string& file, const Defaults& defaults);
 
-/// Reads ExperimentConfig::resolved back (from the store). Fields that go together badly are no failure: what ran
-/// once is not kept from running on by a check that was added since.
+/// Reads ExperimentConfig::resolved back (from the store). Fields that go together badly are no failure: what
+/// ran once is not kept from running on by a check that was added since.
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);
 
 /// Checks a part of a configuration, such as a template: types and ranges; nothing is missing from it.

@@ -10,8 +10,9 @@ namespace det::expconf {
 namespace {
 
 Type policies_type(Workload workload) {
-  const Type resources = table({optional("max_slots", whole(0, 100'000),
-                                         "the most slots that an experiment's trials, or a task, hold together")});
+  const Type resources =
+      table({optional("max_slots", whole(0, 100'000),
+                      "the most slots that an experiment's trials, or a task, hold together")});
   const Type constraints = table({optional("resources", resources, "of an experiment or task"),
                                   optional("priority_limit", whole(1, 99),
                                            "the most urgent (smallest) priority that users may ask for")});
@@ -40,7 +41,8 @@ Result<Policies> read_policies(std::string_view yaml, const std::string& file, W
   TRY_ASSIGN(YamlNode root, parse_yaml(yaml, file));
   Reader reader(file);
   reader.expect_part();
-  Policies policies{.workload = workload, .invariants = {}, .max_slots = {}, .priority_limit = {}, .warnings = {}};
+  Policies policies{
+      .workload = workload, .invariants = {}, .max_slots = {}, .priority_limit = {}, .warnings = {}};
   if (!root.is_null()) policies_type(workload)(reader, root, "");
   policies.max_slots = limit_at(reader, root, {"constraints", "resources", "max_slots"});
   policies.priority_limit = limit_at(reader, root, {"constraints", "priority_limit"});
@@ -62,10 +64,12 @@ void tighten(Policies& policies, const Policies& others) {
     policies.priority_limit = others.priority_limit;
 }
 
-void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies, const char* whom) {
+void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies,
+                    const char* whom) {
   constexpr int kUser = 0;
   for (const Overruled& each : merged.overruled) {
-    if (each.low.source == kUser && std::find(policies.begin(), policies.end(), each.high.source) != policies.end())
+    if (each.low.source == kUser &&
+        std::find(policies.begin(), policies.end(), each.high.source) != policies.end())
       reader.warn(each.low, each.path, "E-CFG-SECURITY",
                   "is not heeded: " + reader.place_of(each.high) + " sets it for every " + whom);
   }
@@ -79,7 +83,8 @@ void check_limits(Reader& reader, const YamlNode& root, const Policies& policies
     return node != nullptr && node->kind == YamlNode::Kind::kInt ? node : nullptr;
   };
   using Names = std::vector<const char*>;
-  for (const char* name : policies.workload == Workload::kTask ? Names{"slots"} : Names{"slots_per_trial", "max_slots"}) {
+  for (const char* name :
+       policies.workload == Workload::kTask ? Names{"slots"} : Names{"slots_per_trial", "max_slots"}) {
     const YamlNode* node = integer(name);
     if (node == nullptr || !policies.max_slots || node->integer <= policies.max_slots->value) continue;
     reader.problem(*node, child("resources", name), "E-CFG-SECURITY",

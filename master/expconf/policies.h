@@ -22,8 +22,9 @@ struct Limit {
 
 struct Policies {
   Workload workload = Workload::kExperiment;
-  YamlNode invariants;                  ///< a part of a configuration; null: none
-  std::optional<Limit> max_slots;       ///< the most slots that all trials of an experiment, or a task, hold together
+  YamlNode invariants;  ///< a part of a configuration; null: none
+  std::optional<Limit>
+      max_slots;  ///< the most slots that all trials of an experiment, or a task, hold together
   std::optional<Limit> priority_limit;  ///< the most urgent (smallest) priority that users may ask for
   std::vector<Problem> warnings;
 };

@@ -170,7 +170,8 @@ Type whole(std::int64_t min, std::int64_t max) {
           [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
             const std::string wanted = "an integer" + range_text(min, max);
             if (node.kind == YamlNode::Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
-            if (node.kind == YamlNode::Kind::kInt && node.integer >= min && node.integer <= max) return node.integer;
+            if (node.kind == YamlNode::Kind::kInt && node.integer >= min && node.integer <= max)
+              return node.integer;
             if (node.kind == YamlNode::Kind::kInt || is_huge_integer(node)) {
               reader.problem(node, path, "E-CFG-RANGE", "must be " + wanted + ", got " + node.text);
               return nullptr;
@@ -243,7 +244,8 @@ Type size_in_bytes() {
   return {"bytes, or a size such as 512 MiB",
           [](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
             if (node.kind == YamlNode::Kind::kInt) return whole(0)(reader, node, path);
-            if (node.kind != YamlNode::Kind::kString) return wrong_type(reader, node, path, "a size such as 512 MiB");
+            if (node.kind != YamlNode::Kind::kString)
+              return wrong_type(reader, node, path, "a size such as 512 MiB");
             const auto bytes = parse_bytes(node.text);
             if (bytes) return *bytes;
             reader.problem(node, path, "E-CFG-RANGE", "must be a size such as 512 MiB, " + found(node));
@@ -346,7 +348,8 @@ void resolve_absent(Reader& reader, const YamlNode& map, const std::string& path
       resolved[field.name] = field.fallback;
       break;
     case Field::Absent::kSection: {
-      const YamlNode empty{.kind = YamlNode::Kind::kMap, .line = map.line, .column = map.column, .source = map.source};
+      const YamlNode empty{
+          .kind = YamlNode::Kind::kMap, .line = map.line, .column = map.column, .source = map.source};
       resolved[field.name] = field.type(reader, empty, child(path, field.name));
       break;
     }

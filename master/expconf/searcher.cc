@@ -175,7 +175,8 @@ const std::vector<SearcherKind>& searcher_kinds() {
         defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard",
                   "how many brackets there are: aggressive has one, which stops most; conservative has one "
                   "that stops none"),
-        defaulted("max_rungs", whole(1, 100), 5, "the most rungs of a bracket; unless given, fewer where fewer fit"),
+        defaulted("max_rungs", whole(1, 100), 5,
+                  "the most rungs of a bracket; unless given, fewer where fewer fit"),
         defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array(),
                   "the rungs of each bracket; empty: by mode"),
         rung_policy, sampler},
@@ -244,8 +245,9 @@ const std::map<std::string, Type>& tables() {
     for (const SearcherKind& kind : searcher_kinds()) {
       std::vector<Field> fields = common();
       fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
-      made.emplace(kind.name, table(std::move(fields), kind.check,
-                                    [here = kind.name](const std::string& field) { return belongs_to(field, here); }));
+      made.emplace(kind.name,
+                   table(std::move(fields), kind.check,
+                         [here = kind.name](const std::string& field) { return belongs_to(field, here); }));
     }
     return made;
   }();
@@ -259,7 +261,8 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
   if (name != nullptr && !name->is_null() && name->kind != YamlNode::Kind::kString)
     return wrong_type(reader, *name, name_path, "a string");
   if (name != nullptr && !name->is_null()) {
-    if (const auto found = tables().find(name->text); found != tables().end()) return found->second(reader, node, path);
+    if (const auto found = tables().find(name->text); found != tables().end())
+      return found->second(reader, node, path);
   }
   if ((name == nullptr || name->is_null()) && reader.partial())
     return table(searcher_fields())(reader, node, path);

@@ -15,8 +15,8 @@ const Type& top_level();
 /// What this submission has where nobody says it, in what `top_level` resolved without a problem.
 void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaults);
 
-/// What in the merged tree does not fit the cluster. `users`: the sources that users write; what the admin mounts is
-/// the admin's affair. `slots`: the field that says how many slots it needs at once.
+/// What in the merged tree does not fit the cluster. `users`: the sources that users write; what the admin
+/// mounts is the admin's affair. `slots`: the field that says how many slots it needs at once.
 void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
                    const std::vector<int>& users, const std::string& slots = "resources.slots_per_trial");
 /// A command's whole document.

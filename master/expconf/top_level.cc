@@ -16,7 +16,8 @@ Json read_labels(Reader& reader, const YamlNode& node, const std::string& path) 
   const auto add = [&](const Json& value) {
     if (!value.is_string()) return;
     auto label_text = value.get<std::string>();
-    if (std::find(labels.begin(), labels.end(), label_text) == labels.end()) labels.push_back(std::move(label_text));
+    if (std::find(labels.begin(), labels.end(), label_text) == labels.end())
+      labels.push_back(std::move(label_text));
   };
   if (node.is_map()) {
     for (const YamlEntry& entry : node.entries) add(entry.key);
@@ -189,7 +190,8 @@ Type make_top_level() {
   const Type retention = table({optional("log_retention_days", whole(-1, 32767), "-1 is for ever")});
   std::vector<Field> fields{
       optional("version", whole(0, 0), "of this format"),
-      defaulted("name", text({.min = 1, .max = 128}), "Experiment", "what people call it; else the master adds three words to the default"),
+      defaulted("name", text({.min = 1, .max = 128}), "Experiment",
+                "what people call it; else the master adds three words to the default"),
       defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
       defaulted("labels", {"list of string, or a map whose keys are meant", read_labels}, Json::array(),
                 "words to find it by"),
@@ -220,7 +222,8 @@ Type make_top_level() {
       defaulted("preemption_timeout", whole(0, kMostSeconds), 3600,
                 "seconds from asking a trial to stop until it is killed"),
       defaulted("hang_timeout", whole(0, kMostSeconds), 3600,
-                "seconds without a batch, a report or any output after which a trial is ended and run again; 0 is never"),
+                "seconds without a batch, a report or any output after which a trial is ended and run again; "
+                "0 is never"),
       defaulted("debug", boolean(), false, "more of everything in the log")};
   for (const std::vector<Field>& more : {training_fields(), idle_fields()})
     fields.insert(fields.end(), more.begin(), more.end());

@@ -31,7 +31,8 @@ storage::Done perform_in_bucket(const std::string& json, const std::vector<std::
 }
 
 /// What was found, and nobody can know of any more.
-Result<std::vector<std::string>> orphans_of(db::Pool& pool, const std::string& cluster, const storage::Done& seen) {
+Result<std::vector<std::string>> orphans_of(db::Pool& pool, const std::string& cluster,
+                                            const storage::Done& seen) {
   std::vector<db::OnDisk> found;
   for (const storage::Found& one : seen.found)
     found.push_back({one.name, one.owner.cluster == cluster, one.owner.trial, one.owner.run});
@@ -110,7 +111,8 @@ void Collector::tick() {
   }
   // Most that end have none: one question instead of three each.
   if (!dirty_.empty()) {
-    if (const auto some = db::experiments_with_checkpoints(pool_, dirty_)) dirty_ = {some->begin(), some->end()};
+    if (const auto some = db::experiments_with_checkpoints(pool_, dirty_))
+      dirty_ = {some->begin(), some->end()};
   }
   for (int i = 0; i < kAtOnce && !dirty_.empty(); ++i) {
     const ExperimentId id = *dirty_.begin();
@@ -137,7 +139,9 @@ void Collector::tick() {
     sweep_at_ = now + (first ? options_.sweep / 60 : options_.sweep);
     if (first) return;
     const auto swept = sweep();
-    if (!swept) log::warn("the storages cannot be searched for forgotten checkpoints", {{"reason", swept.error().message}});
+    if (!swept)
+      log::warn("the storages cannot be searched for forgotten checkpoints",
+                {{"reason", swept.error().message}});
   }
 }
 
@@ -171,9 +175,11 @@ Status Collector::remove_all(ExperimentId id) {
   TRY(db::mark_all_for_removal(pool_, id));
   TRY_ASSIGN(auto marked, db::marked_of(pool_, id));
   // A trial outside the cluster wrote where its user wanted; what lies there may be out of everybody's reach.
-  const auto inside = std::partition(marked.begin(), marked.end(), [](const auto& one) { return one.writer.value.empty(); });
+  const auto inside =
+      std::partition(marked.begin(), marked.end(), [](const auto& one) { return one.writer.value.empty(); });
   if (const Status done = remove_marked({marked.begin(), inside}); !done)
-    log::warn("files of a trial outside the cluster stay", {{"experiment", id}, {"reason", done.error().message}});
+    log::warn("files of a trial outside the cluster stay",
+              {{"experiment", id}, {"reason", done.error().message}});
   TRY(remove_marked({inside, marked.end()}));
   // Best effort: nobody's books speak of these files.
   std::set<Place> places;
@@ -213,8 +219,10 @@ Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
   return first;
 }
 
-/// What is not there is gone when the one who wrote it says so, or anybody who has a directory that all share.
-Status Collector::remove_at(const Place& place, std::vector<std::string> names, std::vector<CheckpointId>& gone) const {
+/// What is not there is gone when the one who wrote it says so, or anybody who has a directory that all
+/// share.
+Status Collector::remove_at(const Place& place, std::vector<std::string> names,
+                            std::vector<CheckpointId>& gone) const {
   std::string why = "no agent is connected that has it";
   const auto take = [&](const std::vector<std::string>& done) {
     for (const std::string& name : done) {
@@ -239,9 +247,10 @@ Status Collector::remove_at(const Place& place, std::vector<std::string> names, 
     if (names.empty()) break;
   }
   if (names.empty()) return {};
-  return fail(Code::kFailedPrecondition, "the files of " + std::to_string(names.size()) + " checkpoints in " +
-                                             (place.root.empty() ? "a storage that is not known" : place.root) +
-                                             " cannot be reached: " + why);
+  return fail(Code::kFailedPrecondition,
+              "the files of " + std::to_string(names.size()) + " checkpoints in " +
+                  (place.root.empty() ? "a storage that is not known" : place.root) +
+                  " cannot be reached: " + why);
 }
 
 std::vector<AgentId> Collector::agents_for(const Place& place) const {
@@ -267,7 +276,8 @@ Result<std::size_t> Collector::sweep() {
     storage::Done seen;
     if (!place.bucket.empty()) {
       seen = perform_in_bucket(place.bucket, {}, true);
-      if (!seen.error.empty()) log::warn("a storage cannot be searched", {{"storage", place.root}, {"reason", seen.error}});
+      if (!seen.error.empty())
+        log::warn("a storage cannot be searched", {{"storage", place.root}, {"reason", seen.error}});
     } else if (path_exists(place.root)) {
       seen = storage::perform({.root = place.root, .remove = {}, .list = true});
     } else {

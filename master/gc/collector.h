@@ -1,5 +1,6 @@
-// Owns the removal of checkpoints that nobody needs: it looks at an experiment whenever something of it has changed, and
-// removes where the storage can be reached: here, or on the agent that wrote, or on any for a storage that all share.
+// Owns the removal of checkpoints that nobody needs: it looks at an experiment whenever something of it has
+// changed, and removes where the storage can be reached: here, or on the agent that wrote, or on any for a
+// storage that all share.
 #pragma once
 
 #include <atomic>
@@ -44,8 +45,8 @@ class Collector {
 
   // What follows is done on the calling thread, which must be one that may wait.
 
-  /// Removes the files of those that are marked. An error names what could not be reached; the marks stay, and it is
-  /// tried again later.
+  /// Removes the files of those that are marked. An error names what could not be reached; the marks stay,
+  /// and it is tried again later.
   Status remove(const std::vector<CheckpointId>& uuids);
   /// All of an experiment that has ended: its checkpoints, and what it wrote for TensorBoard.
   Status remove_all(ExperimentId id);

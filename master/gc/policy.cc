@@ -23,7 +23,8 @@ bool newer(const Checkpoint* a, const Checkpoint* b) {
 struct Better {
   bool smaller_is_better;
   bool operator()(const Checkpoint* a, const Checkpoint* b) const {
-    if (*a->metric != *b->metric) return smaller_is_better ? *a->metric < *b->metric : *a->metric > *b->metric;
+    if (*a->metric != *b->metric)
+      return smaller_is_better ? *a->metric < *b->metric : *a->metric > *b->metric;
     if (a->steps != b->steps) return a->steps < b->steps;
     return a->trial != b->trial ? a->trial < b->trial : a->uuid < b->uuid;
   }
@@ -31,7 +32,8 @@ struct Better {
 
 Sound with_metric(const Sound& all) {
   Sound out;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(out), [](const Checkpoint* one) { return one->metric.has_value(); });
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+               [](const Checkpoint* one) { return one->metric.has_value(); });
   return out;
 }
 
@@ -53,7 +55,8 @@ std::vector<CheckpointId> superfluous(const Books& books) {
   const Better better{books.keep.smaller_is_better};
   keep_first(with_metric(all), books.keep.experiment_best, better, kept);
   for (const auto& [trial, of_one] : by_trial) {
-    const int latest = books.open.contains(trial) ? std::max(books.keep.trial_latest, kOfOpenTrials) : books.keep.trial_latest;
+    const int latest = books.open.contains(trial) ? std::max(books.keep.trial_latest, kOfOpenTrials)
+                                                  : books.keep.trial_latest;
     keep_first(of_one, latest, newer, kept);
     keep_first(with_metric(of_one), books.keep.trial_best, better, kept);
   }

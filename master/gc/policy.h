@@ -34,9 +34,10 @@ struct Books {
   std::set<CheckpointId> needed;        ///< from which something goes on, or may
 };
 
-/// What may go, in the order given. Kept are: what is needed; the best and the latest that the policy names (ties: the one
-/// with fewer steps is better; one without a metric is never best); of an open trial the two newest, since the newest may
-/// turn out damaged, and damaged ones until it ends, for who wants to look at them.
+/// What may go, in the order given. Kept are: what is needed; the best and the latest that the policy names
+/// (ties: the one with fewer steps is better; one without a metric is never best); of an open trial the two
+/// newest, since the newest may turn out damaged, and damaged ones until it ends, for who wants to look at
+/// them.
 std::vector<CheckpointId> superfluous(const Books& books);
 
 }  // namespace det::gc

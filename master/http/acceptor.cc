@@ -25,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kPrefaceStart = "PRI ";
 constexpr char kHandshake = 0x16;  // the first byte of TLS
-/// What somebody who speaks plainly to a port of TLS is told, in both languages: HTTP/1.1, and an empty SETTINGS frame
-/// and a GOAWAY frame (INADEQUATE_SECURITY) of HTTP/2.
+/// What somebody who speaks plainly to a port of TLS is told, in both languages: HTTP/1.1, and an empty
+/// SETTINGS frame and a GOAWAY frame (INADEQUATE_SECURITY) of HTTP/2.
 constexpr std::string_view kWantsTls = "this port speaks TLS only: write the master's address with https://";
 constexpr std::string_view kEmptySettings("\0\0\0\4\0\0\0\0\0", 9);
 constexpr std::string_view kGoAway("\7\0\0\0\0\0\0\0\0\0\0\0\x0c", 13);
@@ -85,7 +85,9 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
  private:
   /// A connection that counts, as long as this lives.
   struct Lease {
-    Lease(std::shared_ptr<Port> p, std::string a) : port(std::move(p)), address(std::move(a)) { port->count(address); }
+    Lease(std::shared_ptr<Port> p, std::string a) : port(std::move(p)), address(std::move(a)) {
+      port->count(address);
+    }
     ~Lease() { port->uncount(address); }
     std::shared_ptr<Port> port;
     std::string address;
@@ -190,7 +192,8 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     const bool inside = !peek->lease;
     if (tls_ && !inside) {
       if (seen[0] == kHandshake) return to_tunnel(peek);
-      if (seen == kPrefaceStart || kPrefaceStart.substr(0, seen.size()) != seen) return tell_of_tls(peek, seen == kPrefaceStart);
+      if (seen == kPrefaceStart || kPrefaceStart.substr(0, seen.size()) != seen)
+        return tell_of_tls(peek, seen == kPrefaceStart);
     }
     // gRPC on this machine is handed over as it is, which costs nothing; that of others is watched.
     if (seen == kPrefaceStart && !inside && !is_loopback(peek->address)) return to_tunnel(peek);
@@ -227,18 +230,20 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
         peek->lease);
   }
 
-  /// What came is taken off first: a socket closed with unread bytes would send a reset that overtakes the answer.
+  /// What came is taken off first: a socket closed with unread bytes would send a reset that overtakes the
+  /// answer.
   void tell_of_tls(const std::shared_ptr<Peek>& peek, bool http2) {
     char rest[4096];
     const int fd = peek->socket.native_handle();
     while (::recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0) continue;
     std::string answer;
     if (http2) {
-      answer = std::string(kEmptySettings) + std::string("\0\0", 2) + static_cast<char>(8 + kWantsTls.size()) +
-               std::string(kGoAway) + std::string(kWantsTls);
+      answer = std::string(kEmptySettings) + std::string("\0\0", 2) +
+               static_cast<char>(8 + kWantsTls.size()) + std::string(kGoAway) + std::string(kWantsTls);
     } else {
-      answer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: " +
-               std::to_string(kWantsTls.size() + 1) + "\r\n\r\n" + std::string(kWantsTls) + "\n";
+      answer =
+          "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: " +
+          std::to_string(kWantsTls.size() + 1) + "\r\n\r\n" + std::string(kWantsTls) + "\n";
     }
     (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     ErrorCode ignored;
@@ -255,7 +260,8 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     peek->socket.async_wait(Socket::wait_read, [self = shared_from_this(), peek](ErrorCode error) {
       char rest[4096];
       ssize_t count = 0;
-      while (!error && (count = ::recv(peek->socket.native_handle(), rest, sizeof rest, MSG_DONTWAIT)) > 0) continue;
+      while (!error && (count = ::recv(peek->socket.native_handle(), rest, sizeof rest, MSG_DONTWAIT)) > 0)
+        continue;
       peek->timer.cancel();
       if (!error && count < 0 && errno == EAGAIN && Clock::now() < peek->deadline) self->wait_for_end(peek);
     });

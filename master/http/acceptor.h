@@ -27,8 +27,8 @@ struct AcceptorLimits {
 /// Lives on one thread: that of `io`. Everything is called there, except where said.
 class Acceptor {
  public:
-  /// Binds and listens. `address` is numeric, port 0 picks a free one. kAlreadyExists when the port is taken. With
-  /// `tls` plain connections are told so and closed.
+  /// Binds and listens. `address` is numeric, port 0 picks a free one. kAlreadyExists when the port is taken.
+  /// With `tls` plain connections are told so and closed.
   static Result<std::unique_ptr<Acceptor>> listen(boost::asio::io_context& io, const std::string& address,
                                                   int port, const AcceptorLimits& limits,
                                                   TlsServer tls = nullptr);
@@ -37,13 +37,12 @@ class Acceptor {
   /// The port in use. Any thread.
   virtual int port() const = 0;
   /// Starts to accept. `grpc` takes over a non-blocking connected socket that opened with HTTP/2's preface
-  /// (nothing of it has been read; behind TLS the far end has the name peer_name() of its client); `http` takes any other, and its `release` is to be called when the
-  /// connection has ended.
-  virtual void start(
-      std::function<void(UniqueFd)> grpc,
-      std::function<void(boost::asio::generic::stream_protocol::socket, std::string peer,
-                         std::function<void()> release)>
-          http) = 0;
+  /// (nothing of it has been read; behind TLS the far end has the name peer_name() of its client); `http`
+  /// takes any other, and its `release` is to be called when the connection has ended.
+  virtual void start(std::function<void(UniqueFd)> grpc,
+                     std::function<void(boost::asio::generic::stream_protocol::socket, std::string peer,
+                                        std::function<void()> release)>
+                         http) = 0;
   /// Closes the listener and connections that have not been handed over.
   virtual void stop() = 0;
 };

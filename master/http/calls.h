@@ -1,5 +1,5 @@
-// Owns the count of the gateway's calls under way, for whoever must not end before them: their callbacks come on gRPC's
-// threads, which live as long as the process.
+// Owns the count of the gateway's calls under way, for whoever must not end before them: their callbacks come
+// on gRPC's threads, which live as long as the process.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@ namespace det::http {
 /// From any thread.
 class Calls {
  public:
-  /// Waits until none is under way; false when some still are after `patience`. No new ones may begin meanwhile.
+  /// Waits until none is under way; false when some still are after `patience`. No new ones may begin
+  /// meanwhile.
   bool drain(Duration patience) {
     const MonoTime deadline = mono_now() + patience;
     while (count_.load() > 0) {

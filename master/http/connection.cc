@@ -357,10 +357,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (self->answer_ != Answer::kStream || self->finishing_ || !self->gone_) return;
       char byte;
       ErrorCode peek_error;
-      const std::size_t count = error
-                                    ? 0
-                                    : self->socket_.receive(asio::buffer(&byte, 1),
-                                                            Socket::message_peek, peek_error);
+      const std::size_t count =
+          error ? 0 : self->socket_.receive(asio::buffer(&byte, 1), Socket::message_peek, peek_error);
       // A pipelined request waits its turn; it also ends our watch.
       if (!error && !peek_error && count > 0) return;
       self->fail_connection();
@@ -461,8 +459,8 @@ void Connection::dispatch() {
 
 }  // namespace
 
-void serve_connection(asio::generic::stream_protocol::socket socket, std::string peer, const HttpLimits& limits,
-                      const Handler& handler, std::function<void()> closed) {
+void serve_connection(asio::generic::stream_protocol::socket socket, std::string peer,
+                      const HttpLimits& limits, const Handler& handler, std::function<void()> closed) {
   std::make_shared<Connection>(std::move(socket), std::move(peer), limits, handler, std::move(closed))
       ->next_request();
 }

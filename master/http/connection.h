@@ -25,7 +25,7 @@ struct HttpLimits {
 
 /// Serves `socket` until it closes; keeps itself alive. `handler` must outlive the connection. Everything
 /// runs on the socket's executor, which one thread must serve. `closed` is called once at the end.
-void serve_connection(boost::asio::generic::stream_protocol::socket socket, std::string peer, const HttpLimits& limits,
-                      const Handler& handler, std::function<void()> closed);
+void serve_connection(boost::asio::generic::stream_protocol::socket socket, std::string peer,
+                      const HttpLimits& limits, const Handler& handler, std::function<void()> closed);
 
 }  // namespace det::http

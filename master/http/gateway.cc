@@ -110,7 +110,8 @@ Json error_json(const Error& error) {
           {"details", std::move(details)}};
 }
 
-void add_cookie(const pb::MethodDescriptor& method, const pb::Message& message, bool secure, Response& response) {
+void add_cookie(const pb::MethodDescriptor& method, const pb::Message& message, bool secure,
+                Response& response) {
   const std::string flags = std::string("; Path=/; HttpOnly; SameSite=Strict") + (secure ? "; Secure" : "");
   if (method.full_name() == kLogout) {
     response.headers.emplace_back("Set-Cookie", "auth=" + flags + "; Max-Age=0");
@@ -149,7 +150,8 @@ struct Unary {
 /// One whose answer is not for an exchange.
 template <typename Answer>
 struct Asking : Unary {
-  Asking(const std::shared_ptr<Calls>& calls, std::function<void(Answer)> then) : Unary(calls), done(std::move(then)) {}
+  Asking(const std::shared_ptr<Calls>& calls, std::function<void(Answer)> then)
+      : Unary(calls), done(std::move(then)) {}
   std::function<void(Answer)> done;
 };
 
@@ -337,8 +339,9 @@ Gateway::~Gateway() = default;
 bool Gateway::drain(Duration patience) { return parts_->calls->drain(patience); }
 
 std::int64_t Gateway::body_limit(const Request& request) const {
-  const bool context = request.method == "POST" && std::find(std::begin(kContextPaths), std::end(kContextPaths),
-                                                             request.path) != std::end(kContextPaths);
+  const bool context =
+      request.method == "POST" &&
+      std::find(std::begin(kContextPaths), std::end(kContextPaths), request.path) != std::end(kContextPaths);
   return context ? parts_->limits.context_body_bytes : parts_->limits.body_bytes;
 }
 
@@ -356,21 +359,23 @@ void Gateway::check_session(const Request& request, std::function<void(Status)> 
   auto call = std::make_shared<Asking<Status>>(parts_->calls, std::move(done));
   call->request = to_buffer(*new_message(method->input_type()));
   fill_context(request, call->context);
-  parts_->stub.UnaryCall(&call->context, rpc_path(*method), {}, &call->request, &call->reply, [call](grpc::Status status) {
-    if (status.ok()) return call->done({});
-    call->done(tl::unexpected(to_error(status)));
-  });
+  parts_->stub.UnaryCall(&call->context, rpc_path(*method), {}, &call->request, &call->reply,
+                         [call](grpc::Status status) {
+                           if (status.ok()) return call->done({});
+                           call->done(tl::unexpected(to_error(status)));
+                         });
 }
 
-void Gateway::visible(const Request& request, const Subjects& asked, std::function<void(Result<Visible>)> done) const {
+void Gateway::visible(const Request& request, const Subjects& asked,
+                      std::function<void(Result<Visible>)> done) const {
   v1::VisibleExperimentsRequest message;
   message.mutable_ids()->Add(asked.experiments.begin(), asked.experiments.end());
   for (const std::string& task : asked.tasks) message.add_task_ids(task);
   auto call = std::make_shared<Asking<Result<Visible>>>(parts_->calls, std::move(done));
   call->request = to_buffer(message);
   fill_context(request, call->context);
-  parts_->stub.UnaryCall(&call->context, "/det.v1.AuthService/VisibleExperiments", {}, &call->request, &call->reply,
-                         [call](grpc::Status status) {
+  parts_->stub.UnaryCall(&call->context, "/det.v1.AuthService/VisibleExperiments", {}, &call->request,
+                         &call->reply, [call](grpc::Status status) {
                            if (!status.ok()) return call->done(tl::unexpected(to_error(status)));
                            v1::VisibleExperimentsResponse response;
                            if (!from_buffer(call->reply, response))

@@ -35,8 +35,8 @@ class Gateway {
           const std::vector<const google::protobuf::ServiceDescriptor*>& services, loop::Workers& workers,
           const GatewayLimits& limits = {});
   ~Gateway();
-  /// Waits until no call is under way, nor anything that one holds; false when some still are after `patience`. When no
-  /// more requests come and the server has stopped.
+  /// Waits until no call is under way, nor anything that one holds; false when some still are after
+  /// `patience`. When no more requests come and the server has stopped.
   bool drain(Duration patience);
 
   std::int64_t body_limit(const Request& request) const;
@@ -52,7 +52,8 @@ class Gateway {
   };
   /// Which of these the request's caller may see; nothing: whatever there is, now and later.
   using Visible = std::optional<Subjects>;
-  void visible(const Request& request, const Subjects& asked, std::function<void(Result<Visible>)> done) const;
+  void visible(const Request& request, const Subjects& asked,
+               std::function<void(Result<Visible>)> done) const;
   /// Streams the `chunk` fields of a call's answers as a download with `head`; errors before the first chunk
   /// become an error answer.
   void download(const Request& request, const std::string& rpc, const std::string& field,

@@ -31,7 +31,9 @@ bool Http2Guard::Bucket::take(MonoTime now) {
 }
 
 Http2Guard::Http2Guard(const Http2Limits& limits) : limits_(limits) {
-  const auto fill = [](Bucket& bucket, Http2Limits::Rate rate) { bucket = {.rate = rate, .left = rate.burst}; };
+  const auto fill = [](Bucket& bucket, Http2Limits::Rate rate) {
+    bucket = {.rate = rate, .left = rate.burst};
+  };
   fill(resets_, limits.resets);
   fill(settings_, limits.settings);
   fill(pings_, limits.pings);
@@ -64,7 +66,8 @@ const char* Http2Guard::look(std::string_view bytes, MonoTime now) {
 }
 
 const char* Http2Guard::frame(MonoTime now) {
-  const std::size_t size = static_cast<std::size_t>(head_[0]) << 16 | static_cast<std::size_t>(head_[1]) << 8 | head_[2];
+  const std::size_t size =
+      static_cast<std::size_t>(head_[0]) << 16 | static_cast<std::size_t>(head_[1]) << 8 | head_[2];
   const unsigned char type = head_[3], flags = head_[4];
   skip_ = size;
   if (in_block_ && type != kContinuation) return "a frame inside a header block";

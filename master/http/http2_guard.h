@@ -1,6 +1,6 @@
-// Owns watching what clients of HTTP/2 send before gRPC sees it. Version 1.51 buffers header blocks without bound
-// (CVE-2023-33953) and pays dearly for streams that are reset at once (CVE-2023-44487); newer ones refuse such clients
-// themselves. Frames are counted, never decoded: RFC 9113 §4.1.
+// Owns watching what clients of HTTP/2 send before gRPC sees it. Version 1.51 buffers header blocks without
+// bound (CVE-2023-33953) and pays dearly for streams that are reset at once (CVE-2023-44487); newer ones
+// refuse such clients themselves. Frames are counted, never decoded: RFC 9113 §4.1.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ struct Http2Limits {
 class Http2Guard {
  public:
   explicit Http2Guard(const Http2Limits& limits = {});
-  /// The next bytes of the client, in any pieces. Null while all is well; else why the connection should end. A
-  /// connection that does not begin with HTTP/2's preface is none of ours: it is never looked at again.
+  /// The next bytes of the client, in any pieces. Null while all is well; else why the connection should end.
+  /// A connection that does not begin with HTTP/2's preface is none of ours: it is never looked at again.
   const char* look(std::string_view bytes, MonoTime now);
 
  private:

@@ -1,4 +1,5 @@
-// Owns what upstream's HTTP API has and this one has not: such calls are answered 501 with the reason, not 404.
+// Owns what upstream's HTTP API has and this one has not: such calls are answered 501 with the reason, not
+// 404.
 #pragma once
 
 #include <span>

@@ -22,7 +22,8 @@ class Schemas {
   Json reference(const pb::Descriptor& type) {
     const std::string& name = type.full_name();
     if (name == "google.protobuf.Timestamp") return {{"type", "string"}, {"format", "date-time"}};
-    if (type.file()->name() == "google/protobuf/wrappers.proto") return scalar(*type.FindFieldByName("value"));
+    if (type.file()->name() == "google/protobuf/wrappers.proto")
+      return scalar(*type.FindFieldByName("value"));
     if (name == "google.protobuf.ListValue") return {{"type", "array"}, {"items", Json::object()}};
     if (name.starts_with("google.protobuf.")) return {{"type", "object"}};
     if (seen_.insert(name).second) define(type);
@@ -44,7 +45,8 @@ class Schemas {
         return {{"type", "boolean"}};
       case pb::FieldDescriptor::CPPTYPE_ENUM: {
         Json names = Json::array();
-        for (int i = 0; i < field.enum_type()->value_count(); ++i) names.push_back(field.enum_type()->value(i)->name());
+        for (int i = 0; i < field.enum_type()->value_count(); ++i)
+          names.push_back(field.enum_type()->value(i)->name());
         return {{"type", "string"}, {"enum", std::move(names)}};
       }
       case pb::FieldDescriptor::CPPTYPE_MESSAGE:
@@ -83,8 +85,8 @@ class Schemas {
 };
 
 /// Scalars of a request are query parameters when neither path nor body has them.
-void add_query(const pb::Descriptor& type, const std::string& prefix, const std::set<std::string>& taken, Schemas& schemas,
-               Json& parameters, const std::string& shown = "") {
+void add_query(const pb::Descriptor& type, const std::string& prefix, const std::set<std::string>& taken,
+               Schemas& schemas, Json& parameters, const std::string& shown = "") {
   for (int i = 0; i < type.field_count(); ++i) {
     const pb::FieldDescriptor& field = *type.field(i);
     if (taken.contains(prefix + field.name()) || field.is_map()) continue;
@@ -92,7 +94,8 @@ void add_query(const pb::Descriptor& type, const std::string& prefix, const std:
                        field.message_type()->full_name().starts_with("google.protobuf.");
     if (!plain) {
       if (prefix.empty() && !field.is_repeated())
-        add_query(*field.message_type(), field.name() + ".", taken, schemas, parameters, field.json_name() + ".");
+        add_query(*field.message_type(), field.name() + ".", taken, schemas, parameters,
+                  field.json_name() + ".");
       continue;
     }
     Json parameter = {{"name", shown + field.json_name()}, {"in", "query"}, {"required", false}};
@@ -113,7 +116,8 @@ Json parameters_of(const Route& route, Schemas& schemas) {
   }
   const pb::Descriptor& input = *route.method->input_type();
   if (route.body == "*") {
-    parameters.push_back({{"name", "body"}, {"in", "body"}, {"required", true}, {"schema", schemas.reference(input)}});
+    parameters.push_back(
+        {{"name", "body"}, {"in", "body"}, {"required", true}, {"schema", schemas.reference(input)}});
   } else if (!route.body.empty()) {
     taken.insert(route.body);
     parameters.push_back({{"name", "body"},
@@ -128,9 +132,12 @@ Json parameters_of(const Route& route, Schemas& schemas) {
 std::string escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '&') out += "&amp;";
-    else out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '&')
+      out += "&amp;";
+    else
+      out += c;
   }
   return out;
 }
@@ -146,42 +153,47 @@ std::string openapi_json(const std::vector<const pb::ServiceDescriptor*>& servic
     // An operation's id is its method's name; further paths of it are numbered.
     std::string id = route.method->name();
     for (int more = 2; !ids.insert(id).second; ++more) id = route.method->name() + std::to_string(more);
-    Json answer = {{"description", "the answer"}, {"schema", schemas.reference(*route.method->output_type())}};
+    Json answer = {{"description", "the answer"},
+                   {"schema", schemas.reference(*route.method->output_type())}};
     if (route.method->server_streaming()) answer["description"] = "lines of {\"result\": …}";
     paths[path_of(route)][to_lower(route.verb)] = {{"operationId", id},
                                                    {"tags", Json::array({route.method->service()->name()})},
                                                    {"parameters", parameters_of(route, schemas)},
                                                    {"responses", {{"200", std::move(answer)}}}};
   }
-  return dump_json(Json{{"swagger", "2.0"},
-                        {"info", {{"title", "Determinant"}, {"version", "v1"}}},
-                        {"consumes", Json::array({"application/json"})},
-                        {"produces", Json::array({"application/json"})},
-                        {"securityDefinitions",
-                         {{"BearerToken", {{"type", "apiKey"}, {"name", "Authorization"}, {"in", "header"}}}}},
-                        {"security", Json::array({{{"BearerToken", Json::array()}}})},
-                        {"paths", std::move(paths)},
-                        {"definitions", schemas.take()}});
+  return dump_json(
+      Json{{"swagger", "2.0"},
+           {"info", {{"title", "Determinant"}, {"version", "v1"}}},
+           {"consumes", Json::array({"application/json"})},
+           {"produces", Json::array({"application/json"})},
+           {"securityDefinitions",
+            {{"BearerToken", {{"type", "apiKey"}, {"name", "Authorization"}, {"in", "header"}}}}},
+           {"security", Json::array({{{"BearerToken", Json::array()}}})},
+           {"paths", std::move(paths)},
+           {"definitions", schemas.take()}});
 }
 
 std::string openapi_page(const std::vector<const pb::ServiceDescriptor*>& services) {
   const Routes routes(services);
   std::string page =
-      "<!doctype html><html lang=en><meta charset=utf-8><title>REST API</title><h1>REST API</h1><p>Every call as "
-      "<a href=\"/api/v1/api.swagger.json\">OpenAPI</a>; errors are <code>{\"error\": {\"code\", \"reason\", \"error\"}}"
+      "<!doctype html><html lang=en><meta charset=utf-8><title>REST API</title><h1>REST API</h1><p>Every "
+      "call as "
+      "<a href=\"/api/v1/api.swagger.json\">OpenAPI</a>; errors are <code>{\"error\": {\"code\", \"reason\", "
+      "\"error\"}}"
       "</code>.";
   for (const auto* service : services) {
     std::string rows;
     for (const Route& route : routes.all()) {
       if (route.method->service() != service) continue;
-      const std::string input =
-          route.body.empty() ? "" : route.body == "*" ? route.method->input_type()->name() : route.body;
-      rows += "<tr><td>" + route.verb + "<td><code>" + escape(path_of(route)) + "</code><td>" + escape(input) + "<td>" +
-              escape(route.method->output_type()->name()) + "</tr>";
+      const std::string input = route.body.empty()  ? ""
+                                : route.body == "*" ? route.method->input_type()->name()
+                                                    : route.body;
+      rows += "<tr><td>" + route.verb + "<td><code>" + escape(path_of(route)) + "</code><td>" +
+              escape(input) + "<td>" + escape(route.method->output_type()->name()) + "</tr>";
     }
     if (rows.empty()) continue;
-    page += "<h2>" + escape(service->name()) + "</h2><table><tr><th>Method<th>Path<th>Body<th>Answer</tr>" + rows +
-            "</table>";
+    page += "<h2>" + escape(service->name()) + "</h2><table><tr><th>Method<th>Path<th>Body<th>Answer</tr>" +
+            rows + "</table>";
   }
   return page + "</html>";
 }

@@ -1,5 +1,5 @@
-// Owns the description of the HTTP API, made from the descriptors of its services: OpenAPI 2 ("Swagger") for programs, and
-// one page without scripts for people.
+// Owns the description of the HTTP API, made from the descriptors of its services: OpenAPI 2 ("Swagger") for
+// programs, and one page without scripts for people.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

@@ -14,7 +14,7 @@ struct Route {
   const google::protobuf::MethodDescriptor* method = nullptr;
   std::string verb;                   ///< "GET"
   std::vector<std::string> segments;  ///< "{name}" stands for any one segment
-  std::string body;  ///< the field that the body fills; "*" the whole message, "" none
+  std::string body;                   ///< the field that the body fills; "*" the whole message, "" none
 };
 
 struct Match {

@@ -71,10 +71,12 @@ struct Site::Impl {
                                 path == "/health" ? health : info});
     }
     if (path == "/api/v1/api.swagger.json") {
-      return exchange->respond({200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-cache"}}, openapi});
+      return exchange->respond(
+          {200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-cache"}}, openapi});
     }
     if (path == "/docs/rest-api" || path == "/docs/rest-api/") {
-      return exchange->respond({200, {{"Content-Type", "text/html; charset=utf-8"}, {"Cache-Control", "no-cache"}}, api_page});
+      return exchange->respond(
+          {200, {{"Content-Type", "text/html; charset=utf-8"}, {"Cache-Control", "no-cache"}}, api_page});
     }
     if (path == "/task-logs") return task_logs(std::move(request), exchange);
     if (path.starts_with("/proxy/")) {
@@ -143,8 +145,8 @@ int Site::port() const { return impl_->acceptor->port(); }
 
 void Site::start(Parts parts) {
   Impl& impl = *impl_;
-  impl.gateway =
-      std::make_unique<Gateway>(parts.channel, parts.services, parts.workers, GatewayLimits{.secure_cookie = impl.tls});
+  impl.gateway = std::make_unique<Gateway>(parts.channel, parts.services, parts.workers,
+                                           GatewayLimits{.secure_cookie = impl.tls});
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
   impl.health = parts.health;
@@ -156,10 +158,10 @@ void Site::start(Parts parts) {
     impl.handle(std::move(request), exchange);
   };
   asio::post(impl.io, [&impl, grpc = std::move(parts.grpc)] {
-    impl.acceptor->start(
-        grpc, [&impl](asio::generic::stream_protocol::socket socket, std::string peer, std::function<void()> release) {
-          serve_connection(std::move(socket), std::move(peer), impl.limits, impl.handler, std::move(release));
-        });
+    impl.acceptor->start(grpc, [&impl](asio::generic::stream_protocol::socket socket, std::string peer,
+                                       std::function<void()> release) {
+      serve_connection(std::move(socket), std::move(peer), impl.limits, impl.handler, std::move(release));
+    });
   });
   impl.thread = std::thread([&impl] { impl.io.run(); });
 }
@@ -174,7 +176,8 @@ void Site::close() {
 
 void Site::stop() {
   if (!impl_ || !impl_->thread.joinable()) return;
-  // They hold exchanges, and an exchange needs `io`. One whose client does not read waits in `io` itself, and goes with it.
+  // They hold exchanges, and an exchange needs `io`. One whose client does not read waits in `io` itself, and
+  // goes with it.
   if (!impl_->gateway->drain(kDrainPatience)) log::debug("calls of clients that do not read were left", {});
   impl_->work.reset();
   impl_->io.stop();

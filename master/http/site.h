@@ -40,7 +40,7 @@ class Site {
     loop::Workers& serial;               ///< one thread: the event streams' state
     std::function<void(UniqueFd)> grpc;  ///< takes connections that speak HTTP/2
     std::string health;                  ///< JSON of /health
-    std::string info;                    ///< JSON of /info, where upstream's clients look before anything else
+    std::string info;  ///< JSON of /info, where upstream's clients look before anything else
     std::function<std::uint64_t()> rights = nullptr;  ///< grows when somebody may have lost rights
   };
   void start(Parts parts);

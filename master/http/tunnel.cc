@@ -1,4 +1,5 @@
-// Owns moving bytes: one reactor, two sockets, a buffer each way; nobody waits for more than the sockets allow.
+// Owns moving bytes: one reactor, two sockets, a buffer each way; nobody waits for more than the sockets
+// allow.
 #include "master/http/tunnel.h"
 
 #include <openssl/err.h>
@@ -135,7 +136,8 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   Step read_outer() {
     if (!up_.empty() || up_.ended) return Step::kBlocked;
     const int count = tls_ ? SSL_read(tls_.get(), up_.bytes.data(), static_cast<int>(up_.bytes.size()))
-                           : static_cast<int>(::recv(outer_.native_handle(), up_.bytes.data(), up_.bytes.size(), MSG_DONTWAIT));
+                           : static_cast<int>(::recv(outer_.native_handle(), up_.bytes.data(),
+                                                     up_.bytes.size(), MSG_DONTWAIT));
     if (count > 0) return take(static_cast<std::size_t>(count));
     if (!tls_ && count < 0) return blocked_plainly(outer_read_);
     if (tls_ && SSL_get_error(tls_.get(), count) != SSL_ERROR_ZERO_RETURN) return blocked(count);
@@ -165,8 +167,8 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
       ::shutdown(inner_.native_handle(), SHUT_WR);
       return Step::kProgress;
     }
-    const ssize_t count =
-        ::send(inner_.native_handle(), up_.bytes.data() + up_.begin, up_.end - up_.begin, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = ::send(inner_.native_handle(), up_.bytes.data() + up_.begin, up_.end - up_.begin,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0) return blocked_plainly(inner_write_);
     up_.begin += static_cast<std::size_t>(count);
     return Step::kProgress;
@@ -174,7 +176,8 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
 
   Step read_inner() {
     if (!down_.empty() || down_.ended) return Step::kBlocked;
-    const ssize_t count = ::recv(inner_.native_handle(), down_.bytes.data(), down_.bytes.size(), MSG_DONTWAIT);
+    const ssize_t count =
+        ::recv(inner_.native_handle(), down_.bytes.data(), down_.bytes.size(), MSG_DONTWAIT);
     if (count < 0) return blocked_plainly(inner_read_);
     down_.begin = 0;
     down_.end = static_cast<std::size_t>(count);
@@ -193,14 +196,15 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
       return Step::kProgress;
     }
     if (!tls_) {
-      const ssize_t count = ::send(outer_.native_handle(), down_.bytes.data() + down_.begin, down_.end - down_.begin,
-                                   MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t count = ::send(outer_.native_handle(), down_.bytes.data() + down_.begin,
+                                   down_.end - down_.begin, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (count < 0) return blocked_plainly(outer_write_);
       down_.begin += static_cast<std::size_t>(count);
       return Step::kProgress;
     }
     std::size_t count = 0;
-    const int result = SSL_write_ex(tls_.get(), down_.bytes.data() + down_.begin, down_.end - down_.begin, &count);
+    const int result =
+        SSL_write_ex(tls_.get(), down_.bytes.data() + down_.begin, down_.end - down_.begin, &count);
     if (result != 1) return blocked(result);
     down_.begin += count;
     return Step::kProgress;
@@ -270,7 +274,8 @@ bool use_chain(SSL_CTX* context, const std::string& chain) {
 
 bool use_key(SSL_CTX* context, const std::string& text) {
   EVP_PKEY* const key = PEM_read_bio_PrivateKey(reader(text).get(), nullptr, nullptr, nullptr);
-  const bool fits = key && SSL_CTX_use_PrivateKey(context, key) == 1 && SSL_CTX_check_private_key(context) == 1;
+  const bool fits =
+      key && SSL_CTX_use_PrivateKey(context, key) == 1 && SSL_CTX_check_private_key(context) == 1;
   EVP_PKEY_free(key);
   ERR_clear_error();
   return fits;
@@ -289,13 +294,15 @@ bool believe(SSL_CTX* context, const std::string& authority) {
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned int count, void*) {
   static constexpr unsigned char kOurs[] = "\x08http/1.1\x02h2";
-  const int found = SSL_select_next_proto(const_cast<unsigned char**>(out), size, kOurs, sizeof kOurs - 1, offered, count);
+  const int found =
+      SSL_select_next_proto(const_cast<unsigned char**>(out), size, kOurs, sizeof kOurs - 1, offered, count);
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
 }  // namespace
 
-Result<TlsServer> make_tls_server(const std::string& chain, const std::string& key, const std::string& clients) {
+Result<TlsServer> make_tls_server(const std::string& chain, const std::string& key,
+                                  const std::string& clients) {
   TlsServer server(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (!server) return fail(Code::kInternal, "OpenSSL does not start");
   SSL_CTX* const context = server.get();
@@ -304,9 +311,12 @@ Result<TlsServer> make_tls_server(const std::string& chain, const std::string& k
   // A resumed session would tell of a certificate that may have been revoked since.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  if (!use_chain(context, chain)) return fail(Code::kInvalidArgument, "tls.cert holds no certificate in PEM form");
-  if (!use_key(context, key)) return fail(Code::kInvalidArgument, "tls.key is not the private key of tls.cert");
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                SSL_MODE_RELEASE_BUFFERS);
+  if (!use_chain(context, chain))
+    return fail(Code::kInvalidArgument, "tls.cert holds no certificate in PEM form");
+  if (!use_key(context, key))
+    return fail(Code::kInvalidArgument, "tls.key is not the private key of tls.cert");
   if (!believe(context, clients)) return fail(Code::kInternal, "the authority's certificate cannot be used");
   // Whatever a client shows is let through; who() tells what we think of it.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
@@ -314,10 +324,11 @@ Result<TlsServer> make_tls_server(const std::string& chain, const std::string& k
   return server;
 }
 
-void open_tunnel(asio::io_context& io, tcp::socket socket, const TlsServer& server, const std::string& address,
-                 std::chrono::milliseconds limit, std::function<void(UniqueFd, const Peer&)> opened,
-                 std::shared_ptr<void> lease) {
-  std::make_shared<Tunnel>(io, std::move(socket), server, address, std::move(opened), std::move(lease))->start(limit);
+void open_tunnel(asio::io_context& io, tcp::socket socket, const TlsServer& server,
+                 const std::string& address, std::chrono::milliseconds limit,
+                 std::function<void(UniqueFd, const Peer&)> opened, std::shared_ptr<void> lease) {
+  std::make_shared<Tunnel>(io, std::move(socket), server, address, std::move(opened), std::move(lease))
+      ->start(limit);
 }
 
 }  // namespace det::http

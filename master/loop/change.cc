@@ -85,8 +85,8 @@ struct ToChange {
 
 }  // namespace
 
-void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::unordered_map<TrialId, core::Trial>& trials,
-                 std::vector<Change>& changes) {
+void add_changes(const std::vector<core::Write>& group, std::size_t from,
+                 const std::unordered_map<TrialId, core::Trial>& trials, std::vector<Change>& changes) {
   for (std::size_t i = from; i < group.size(); ++i) {
     if (auto change = std::visit(ToChange{trials}, group[i])) changes.push_back(std::move(*change));
   }

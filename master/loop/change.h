@@ -19,15 +19,15 @@ struct Change {
   ExperimentId experiment;
   TrialId trial;
   TaskId task;
-  std::string
-      name;  ///< state of experiment, trial, command or allocation; group; uuid of a checkpoint; id of an agent
+  std::string name;  ///< state of experiment, trial, command or allocation; group; uuid of a checkpoint; id
+                     ///< of an agent
   std::int64_t steps_completed = 0;
   double progress = 0;
 };
 
-/// Adds what the writes of a group from the one of number `from` tell its watchers, in order. `trials` gives a trial's
-/// experiment where the write lacks it.
-void add_changes(const std::vector<core::Write>& group, std::size_t from, const std::unordered_map<TrialId, core::Trial>& trials,
-                 std::vector<Change>& changes);
+/// Adds what the writes of a group from the one of number `from` tell its watchers, in order. `trials` gives
+/// a trial's experiment where the write lacks it.
+void add_changes(const std::vector<core::Write>& group, std::size_t from,
+                 const std::unordered_map<TrialId, core::Trial>& trials, std::vector<Change>& changes);
 
 }  // namespace det::loop

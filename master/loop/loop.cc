@@ -89,7 +89,8 @@ Look Loop::look(std::function<void(const core::Core&)> read, bool durable) {
   auto promise = std::make_shared<std::promise<void>>();
   Look look;
   look.seen_ = promise->get_future();
-  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }, durable})) look.seen_ = {};
+  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }, durable}))
+    look.seen_ = {};
   return look;
 }
 
@@ -146,12 +147,15 @@ Loop::Stats Loop::stats() const {
 }
 
 /// At once: what a later step ends, the core forgets.
-void Loop::tell_changes(std::size_t from) { add_changes(effects_.writes, from, core_.trials(), parcel_.changes); }
+void Loop::tell_changes(std::size_t from) {
+  add_changes(effects_.writes, from, core_.trials(), parcel_.changes);
+}
 
 void Loop::emit() {
   core::Effects effects = std::exchange(effects_, {});
   Parcel parcel = std::exchange(parcel_, {});
-  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && parcel.inspected.empty()) return;
+  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && parcel.inspected.empty())
+    return;
   if (!effects.writes.empty()) appended_seen_ = appended_ = store_.append(std::move(effects.writes));
   parcel.after = appended_;
   parcel.sends = std::move(effects.sends);

@@ -71,9 +71,9 @@ class Loop {
   /// it did not run in time or the loop has stopped; `read` must then not matter any more (own its state by
   /// shared_ptr).
   bool inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
-  /// `inspect` that waits for no write: what `read` saw may not be durable yet, and may so be untrue after a restart.
-  /// For what is asked of the cluster on the way to an input, which the core judges again; never for what is shown.
-  /// Asked at once; something else can be done until it is waited for.
+  /// `inspect` that waits for no write: what `read` saw may not be durable yet, and may so be untrue after a
+  /// restart. For what is asked of the cluster on the way to an input, which the core judges again; never for
+  /// what is shown. Asked at once; something else can be done until it is waited for.
   Look glance(std::function<void(const core::Core&)> read);
 
   /// Since the start; from any thread.

@@ -96,10 +96,9 @@ std::string reason_name(Reason reason) {
 
 std::string to_text(const Explanation& e, const Names& names) {
   if (e.reason == Reason::kNotWaiting) return trial_text(e.trial, names) + ": " + why(e) + "\n";
-  std::string text = whole_text(e.trial, e.job, names) + " waits for " +
-                     slots_text(e.slots) + (e.single_node && e.slots > 1 ? " on one agent" : "") +
-                     ": number " + std::to_string(e.position) + " of " + std::to_string(e.queued) +
-                     " in the queue\n";
+  std::string text = whole_text(e.trial, e.job, names) + " waits for " + slots_text(e.slots) +
+                     (e.single_node && e.slots > 1 ? " on one agent" : "") + ": number " +
+                     std::to_string(e.position) + " of " + std::to_string(e.queued) + " in the queue\n";
   text += why(e) + "\n";
   if (e.reserves)
     text += std::string("slots are kept for it") +

@@ -57,7 +57,8 @@ void Fleet::renumber() {
     if (node.zero_slot_filed >= 0) by_zero_slot_.put(node.zero_slot_filed, node.order);
     if (!node.filed) continue;
     by_free_.put(node.entry.free, node.order);
-    for (const Node::Room& room : node.entry.rooms) levels_[room.level].put({room.total, room.base}, node.order);
+    for (const Node::Room& room : node.entry.rooms)
+      levels_[room.level].put({room.total, room.base}, node.order);
   }
 }
 
@@ -114,8 +115,8 @@ void Fleet::file_free(Node& node, bool was) {
   by_free_.put(node.free, node.order);
 }
 
-/// By its room at the levels where it has something to give: what it could give at others it gives at a larger one
-/// already. Both lists are by level, the largest first; what stands in both stays where it is.
+/// By its room at the levels where it has something to give: what it could give at others it gives at a
+/// larger one already. Both lists are by level, the largest first; what stands in both stays where it is.
 void Fleet::file_rooms(Node& node) {
   rooms_.clear();
   if (node.filed) {
@@ -229,7 +230,9 @@ Node* Fleet::fullest(int level, int capacity) const {
   for (auto rooms = levels_.lower_bound(level); rooms != levels_.end(); ++rooms) {
     const auto found = fullest_of(rooms->second, capacity);
     if (found.second < 0) continue;
-    const auto rank = [](const auto& one) { return std::tuple(-one.first.total, -one.first.base, one.second); };
+    const auto rank = [](const auto& one) {
+      return std::tuple(-one.first.total, -one.first.base, one.second);
+    };
     if (best.second < 0 || rank(found) < rank(best)) best = found;
   }
   return best.second < 0 ? nullptr : node_at(best.second);
@@ -256,7 +259,8 @@ std::vector<Node*> Fleet::candidates(int level, int slots) const {
   for (auto it = at_least(rooms, slots); it != rooms.end();) {
     const int total = it->first.total;
     for (int taken = 0; it != rooms.end() && it->first.total == total; ++it) {
-      for (int order = it->second.first(); order >= 0 && taken < kCandidates; order = it->second.from(order + 1), ++taken) {
+      for (int order = it->second.first(); order >= 0 && taken < kCandidates;
+           order = it->second.from(order + 1), ++taken) {
         found.emplace_back(-it->first.base, order);
       }
     }

@@ -1,4 +1,5 @@
-// Owns a set of small numbers in one piece of memory: a bit for each. And such sets by a key, of which none is empty.
+// Owns a set of small numbers in one piece of memory: a bit for each. And such sets by a key, of which none
+// is empty.
 #pragma once
 
 #include <bit>

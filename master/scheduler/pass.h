@@ -78,7 +78,8 @@ class Pass {
   std::vector<RunningState*> by_share_anywhere(const Taker& taker, int need);
   int most_by_share(const Taker& taker, const Node& node) const;
   /// Not of those already chosen.
-  RunningState* most_served_on(const Taker& taker, const Node& node, const std::vector<RunningState*>& chosen) const;
+  RunningState* most_served_on(const Taker& taker, const Node& node,
+                               const std::vector<RunningState*>& chosen) const;
   RunningState* most_served(const Taker& taker) const;
   void restore_shares(const std::vector<RunningState*>& victims, std::size_t lent);
 

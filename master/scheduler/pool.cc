@@ -90,7 +90,8 @@ void Pool::put_job(const Job& job) {
   std::vector<std::pair<Node*, const Part*>> parts;
   for (std::int64_t trial : state.victims) {
     const RunningState& its = running.at(trial);
-    for (std::size_t i = 0; i < its.nodes.size(); ++i) parts.emplace_back(its.nodes[i], &its.running->parts[i]);
+    for (std::size_t i = 0; i < its.nodes.size(); ++i)
+      parts.emplace_back(its.nodes[i], &its.running->parts[i]);
   }
   fleet.relevel(parts, before, Fleet::level_of(job.priority));
 }
@@ -162,7 +163,9 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
     }
     if (state.may_leave()) of.victims.insert(trial);
   });
-  change_nodes(state, [&](Node& node, const Part& part) { node.here.push_back({&state, &part, &job, state.slots}); });
+  change_nodes(state, [&](Node& node, const Part& part) {
+    node.here.push_back({&state, &part, &job, state.slots});
+  });
 }
 
 void Pool::leave(RunningState& state) {
@@ -245,7 +248,8 @@ bool Scheduler::waits(TrialId trial) const { return pool_->waiting.contains(tria
 std::vector<std::pair<ExperimentId, Scheduler::Standing>> Scheduler::standings() const {
   std::vector<std::pair<ExperimentId, Standing>> found;
   for (const auto& [id, job] : pool_->queue.jobs()) {
-    if (const Standing its = sum(job); its.requests > 0 || its.running > 0) found.emplace_back(job.job.id, its);
+    if (const Standing its = sum(job); its.requests > 0 || its.running > 0)
+      found.emplace_back(job.job.id, its);
   }
   return found;
 }

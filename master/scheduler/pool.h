@@ -1,14 +1,14 @@
 // Owns the state of a Scheduler: what is known of agents (Fleet), of those who wait (Queue) and of what runs,
 // each indexed for the questions a pass asks. Internal to this room.
 //
-// An agent is changed and then filed: what it is filed by is kept beside it, so only the entries that differ move. What
-// a job is sorted by changes inside of Queue::update, or between Queue::hide and show. Entries that move keep their
-// memory: events come by the thousand, and an allocator that has to tidy up makes the slow ones.
+// An agent is changed and then filed: what it is filed by is kept beside it, so only the entries that differ
+// move. What a job is sorted by changes inside of Queue::update, or between Queue::hide and show. Entries
+// that move keep their memory: events come by the thousand, and an allocator that has to tidy up makes the
+// slow ones.
 #pragma once
 
-#include <boost/container/flat_map.hpp>
-
 #include <algorithm>
+#include <boost/container/flat_map.hpp>
 #include <climits>
 #include <cstdint>
 #include <map>
@@ -30,8 +30,8 @@ struct RunningState {
   std::shared_ptr<const Running> running;  ///< as it was when it started
   JobState* job = nullptr;
   bool preemptible = true, leaving = false;  ///< by now
-  int slots = 0;                    ///< over all parts
-  std::vector<struct Node*> nodes;  ///< of each part
+  int slots = 0;                             ///< over all parts
+  std::vector<struct Node*> nodes;           ///< of each part
   bool may_leave() const { return preemptible && !leaving && slots > 0; }
 };
 
@@ -43,7 +43,8 @@ struct Node {
     // So that a look for victims passes over the others without looking at each.
     JobState* job = nullptr;  ///< of `running`
     int slots = 0;            ///< over all its parts
-    int gain = 0;             ///< found by Fleet::file: slots that come back here when it is asked to leave; 0: it may not be
+    int gain =
+        0;  ///< found by Fleet::file: slots that come back here when it is asked to leave; 0: it may not be
   };
   Agent agent;
   bool known = false;
@@ -133,7 +134,9 @@ class Fleet {
  private:
   void renumber();
   Node* node_at(int order) const { return ordered_[static_cast<std::size_t>(order)]; }
-  static Rooms::const_iterator at_least(const Rooms& rooms, int total) { return rooms.lower_bound({total, INT_MAX}); }
+  static Rooms::const_iterator at_least(const Rooms& rooms, int total) {
+    return rooms.lower_bound({total, INT_MAX});
+  }
   std::pair<Room, int> fullest_of(const Rooms& rooms, int capacity) const;
   void tally(Node& node) const;
   void file_zero_slot(Node& node);
@@ -221,12 +224,12 @@ struct JobState {
     auto first() const { return std::next(trials.begin(), held); }
   };
   boost::container::flat_map<Shape, Line> waiting;
-  std::set<std::int64_t> victims;                   ///< trials that may be asked to leave
-  int held = 0;                                     ///< slots of all that runs, leaving or not
-  int used = 0;                                     ///< slots of what runs and does not leave
-  int running = 0;                                  ///< allocations that do not leave
-  int live = 0;                                     ///< allocations
-  int promised = 0;                                 ///< during a pass: slots of its requests that hold
+  std::set<std::int64_t> victims;  ///< trials that may be asked to leave
+  int held = 0;                    ///< slots of all that runs, leaving or not
+  int used = 0;                    ///< slots of what runs and does not leave
+  int running = 0;                 ///< allocations that do not leave
+  int live = 0;                    ///< allocations
+  int promised = 0;                ///< during a pass: slots of its requests that hold
   int promised_count = 0;
   bool gone = false;
   bool shown_victims = false;
@@ -341,7 +344,8 @@ struct Pool {
   void put_request(const Request& request);
   void withdraw(TrialId trial);
   void start(Running started);
-  /// The same of the first of its line that does not hold, on agents that are at hand: those of its parts, in their order.
+  /// The same of the first of its line that does not hold, on agents that are at hand: those of its parts, in
+  /// their order.
   void start(JobState& job, const Shape& shape, Running started, std::vector<Node*> nodes);
   void leave(RunningState& state);
   void end(TrialId trial);

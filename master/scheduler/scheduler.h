@@ -9,7 +9,8 @@
 //              them (for one slot, or where no agent alone will have enough: so many anywhere in the pool);
 //   3. pre-empt the smallest set of less important allocations that makes room, and hold what they leave;
 //   4. reserve (only one request at a time: the first that can do none of the above, of those that the pool
-//              could hold when empty): the free and coming slots of the agent where most has gathered are kept for it.
+//              could hold when empty): the free and coming slots of the agent where most has gathered are
+//              kept for it.
 // Otherwise it goes without. Of requests of one shape nobody passes anybody: when one cannot start, those of
 // its shape behind it do not either; requests of other shapes behind it still may (back-fill). At most
 // Rules::holders requests are in 2 and 3 at a time. Passes are repeated until one decides nothing.
@@ -22,11 +23,12 @@
 // and grows with each end there.)
 //
 // Policies (the order of the walk, and who may be pre-empted for whom):
-//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority number.
-//   fair_share   weighted max-min, by user, then by experiment: the user with the least slots per weight, in it
-//                the experiment with the least slots per weight. A victim is taken only from one who has, after
-//                losing it, still at least as much per weight as the taker has after starting: nothing moves
-//                back (no thrash).
+//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority
+//   number. fair_share   weighted max-min, by user, then by experiment: the user with the least slots per
+//   weight, in it
+//                the experiment with the least slots per weight. A victim is taken only from one who has,
+//                after losing it, still at least as much per weight as the taker has after starting: nothing
+//                moves back (no thrash).
 //   round_robin  the experiment with the fewest running trials; no pre-emption.
 // Ties fall to (priority, position, job, trial). What leaves no longer counts for its user; what holds does.
 // `max_slots` of an experiment bounds what it holds at any moment, in every policy; who would exceed it is
@@ -69,7 +71,8 @@ struct Rules {
 };
 
 inline constexpr int kCandidates = 8;  ///< agents looked at for victims
-inline constexpr int kLooks = 8;       ///< allocations, of those who have too much, looked at for the next victim of a fair share
+inline constexpr int kLooks =
+    8;  ///< allocations, of those who have too much, looked at for the next victim of a fair share
 
 struct Slot {
   bool enabled = true;
@@ -149,7 +152,8 @@ struct Hold {
   int slots = 0;
 };
 
-/// A pool at one moment, shared with its scheduler piece by piece as long as these do not change. Any thread may have it.
+/// A pool at one moment, shared with its scheduler piece by piece as long as these do not change. Any thread
+/// may have it.
 class Image {
  public:
   /// All there was, copied: as long as there are requests.
@@ -202,7 +206,8 @@ class Scheduler {
     int running = 0, held = 0;    ///< allocations, leaving or not, and their slots
     bool operator==(const Standing&) const = default;
   };
-  std::vector<std::pair<ExperimentId, Standing>> standings() const;  ///< of jobs that have any of these, by id
+  std::vector<std::pair<ExperimentId, Standing>> standings()
+      const;  ///< of jobs that have any of these, by id
   Standing standing(ExperimentId job) const;
   /// Costs little, however much there is.
   Image image() const;

@@ -1,5 +1,6 @@
-// Owns a hash table of which a copy costs little however much is in it: the copy shares its pieces, and the table makes
-// one of its own before it changes it. So a copy may be read on any thread while the table goes on.
+// Owns a hash table of which a copy costs little however much is in it: the copy shares its pieces, and the
+// table makes one of its own before it changes it. So a copy may be read on any thread while the table goes
+// on.
 #pragma once
 
 #include <cstddef>

@@ -222,7 +222,9 @@ RunningState* Pass::most_served_on(const Taker& taker, const Node& node,
   for (const Node::Holding& holding : node.here) {
     if (holding.gain == 0) continue;
     RunningState& state = *holding.running;
-    if (std::find(chosen.begin(), chosen.end(), &state) != chosen.end() || !restores_share(taker, *state.job, state.slots)) continue;
+    if (std::find(chosen.begin(), chosen.end(), &state) != chosen.end() ||
+        !restores_share(taker, *state.job, state.slots))
+      continue;
     if (!best || key(*best) < key(state)) best = &state;
   }
   return best;

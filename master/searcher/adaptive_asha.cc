@@ -1,5 +1,5 @@
-// Owns how a halving search is made of its brackets, extended, and stored. One bracket is async_halving, several are
-// adaptive_asha: trials belong to the bracket that created them.
+// Owns how a halving search is made of its brackets, extended, and stored. One bracket is async_halving,
+// several are adaptive_asha: trials belong to the bracket that created them.
 #include "master/searcher/halving.h"
 
 namespace det::searcher {
@@ -8,7 +8,8 @@ namespace {
 constexpr std::size_t kMaxSnapshotRungs = 200;
 
 /// The list of unsigned integers at `key`, each at most `most`.
-bool read_list(const nlohmann::json& json, const char* key, std::uint64_t most, std::vector<std::uint64_t>& list) {
+bool read_list(const nlohmann::json& json, const char* key, std::uint64_t most,
+               std::vector<std::uint64_t>& list) {
   const auto it = json.find(key);
   if (it == json.end() || !it->is_array()) return false;
   for (const auto& item : *it) {
@@ -27,18 +28,20 @@ std::int64_t longest_training(const expconf::SearcherConfig& config) {
 
 Result<std::unique_ptr<SearchMethod>> make_halving(const expconf::ExperimentConfig& config, Fault fault) {
   TRY_ASSIGN(const auto plan, plan_brackets(config.searcher, fault));
-  return config.searcher.rung_policy == "promote" ? make_promoting_asha(config, plan) : make_stopping_asha(config, plan);
+  return config.searcher.rung_policy == "promote" ? make_promoting_asha(config, plan)
+                                                  : make_stopping_asha(config, plan);
 }
 
-/// More trials: each bracket gets what it would have of the new total. More time: rungs above the top, and the best
-/// of the old top go on.
+/// More trials: each bracket gets what it would have of the new total. More time: rungs above the top, and
+/// the best of the old top go on.
 void Halving::extended(const Book& before, MethodContext& context) {
   const Book& book = context.book();
   if (book.max_trials > before.max_trials) {
     std::vector<std::int64_t> rungs, shares{book.max_trials};
     for (const Run& run : runs_) rungs.push_back(static_cast<std::int64_t>(run.levels.size()));
     if (runs_.size() > 1) shares = share_trials(book.max_trials, config_.divisor, rungs);
-    for (std::size_t i = 0; i < runs_.size(); ++i) runs_[i].max_trials = std::max(runs_[i].max_trials, shares[i]);
+    for (std::size_t i = 0; i < runs_.size(); ++i)
+      runs_[i].max_trials = std::max(runs_[i].max_trials, shares[i]);
   }
   if (book.max_time > before.max_time) {
     std::vector<std::size_t> tops;
@@ -59,12 +62,9 @@ void Halving::extended(const Book& before, MethodContext& context) {
 }
 
 nlohmann::json Halving::snapshot() const {
-  auto json = nlohmann::json{{"bracket", nlohmann::json::array()},
-                             {"entries", nlohmann::json::array()},
-                             {"reached", nlohmann::json::array()},
-                             {"flags", nlohmann::json::array()},
-                             {"scores", nlohmann::json::array()},
-                             {"runs", nlohmann::json::array()}};
+  auto json = nlohmann::json{{"bracket", nlohmann::json::array()}, {"entries", nlohmann::json::array()},
+                             {"reached", nlohmann::json::array()}, {"flags", nlohmann::json::array()},
+                             {"scores", nlohmann::json::array()},  {"runs", nlohmann::json::array()}};
   for (const Place& place : places_) {
     json["bracket"].push_back(place.bracket);
     json["entries"].push_back(place.entries);
@@ -96,7 +96,8 @@ Status Halving::restore(const nlohmann::json& snapshot, const Book& book) {
     runs_[i].max_trials = run["max_trials"].get<std::int64_t>();
     runs_[i].levels.clear();
     for (std::uint64_t length : lengths)
-      runs_[i].levels.push_back({static_cast<std::int64_t>(length), Rung(Divisor(config_.divisor), least_), {}});
+      runs_[i].levels.push_back(
+          {static_cast<std::int64_t>(length), Rung(Divisor(config_.divisor), least_), {}});
   }
   return restore_places(snapshot, book);
 }
@@ -105,10 +106,12 @@ Status Halving::restore_places(const nlohmann::json& snapshot, const Book& book)
   const Error damaged{Code::kDataLoss, "stored search: the places of the trials are damaged", {}};
   std::vector<std::uint64_t> brackets, entries, reached, flags;
   const auto scores = snapshot.find("scores");
-  if (!read_list(snapshot, "bracket", runs_.size() - 1, brackets) || !read_list(snapshot, "entries", kMaxSnapshotRungs, entries) ||
-      !read_list(snapshot, "reached", kMaxSnapshotRungs, reached) || !read_list(snapshot, "flags", 7, flags) ||
-      scores == snapshot.end() || !scores->is_array() || brackets.size() != book.states.size() ||
-      entries.size() != brackets.size() || reached.size() != brackets.size() || flags.size() != brackets.size())
+  if (!read_list(snapshot, "bracket", runs_.size() - 1, brackets) ||
+      !read_list(snapshot, "entries", kMaxSnapshotRungs, entries) ||
+      !read_list(snapshot, "reached", kMaxSnapshotRungs, reached) ||
+      !read_list(snapshot, "flags", 7, flags) || scores == snapshot.end() || !scores->is_array() ||
+      brackets.size() != book.states.size() || entries.size() != brackets.size() ||
+      reached.size() != brackets.size() || flags.size() != brackets.size())
     return tl::unexpected(damaged);
   std::size_t next = 0;
   places_.resize(brackets.size());
@@ -116,7 +119,8 @@ Status Halving::restore_places(const nlohmann::json& snapshot, const Book& book)
     Place& place = places_[trial];
     place.bracket = static_cast<std::uint8_t>(brackets[trial]);
     Run& run = run_of(trial);
-    if (entries[trial] > run.levels.size() || next + entries[trial] > scores->size()) return tl::unexpected(damaged);
+    if (entries[trial] > run.levels.size() || next + entries[trial] > scores->size())
+      return tl::unexpected(damaged);
     for (std::size_t i = entries[trial]; i-- > 0;) {  // the latest was written first
       if (!(*scores)[next + i].is_number()) return tl::unexpected(damaged);
       enter(trial, (*scores)[next + i].get<double>());

@@ -1,5 +1,5 @@
-// Owns ASHA by stopping: at each rung a trial goes on at once when it is among the best 1/divisor of those that came
-// so far, else it ends (determined-0.38 §1.6; with W1–W3 mended).
+// Owns ASHA by stopping: at each rung a trial goes on at once when it is among the best 1/divisor of those
+// that came so far, else it ends (determined-0.38 §1.6; with W1–W3 mended).
 #include "master/searcher/halving.h"
 
 namespace det::searcher {
@@ -7,7 +7,8 @@ namespace {
 
 class StoppingAsha final : public Halving {
  public:
-  StoppingAsha(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan) : Halving(config, plan, 1) {}
+  StoppingAsha(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan)
+      : Halving(config, plan, 1) {}
 
   void validated(const Validated& event, MethodContext& context) override {
     Place& place = places_[event.trial];

@@ -21,7 +21,8 @@ std::vector<std::int64_t> rung_lengths(std::int64_t count, std::int64_t max_time
 }
 
 /// How many rungs each bracket of an adaptive search has, most first.
-std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, std::int64_t max_time, Fault fault) {
+std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, std::int64_t max_time,
+                                        Fault fault) {
   std::vector<std::int64_t> rungs = config.bracket_rungs;
   if (rungs.empty()) {
     const Divisor divisor(config.divisor);
@@ -29,11 +30,13 @@ std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, s
       if (fault != Fault::kFloatLogarithm) return divisor.log(n);
       return static_cast<std::int64_t>(std::log(static_cast<double>(n)) / std::log(config.divisor));
     };
-    const std::int64_t most =
-        std::min({config.max_rungs, log(max_time) + 1, log(std::max<std::int64_t>(config.max_trials, 1)) + 1});
+    const std::int64_t most = std::min(
+        {config.max_rungs, log(max_time) + 1, log(std::max<std::int64_t>(config.max_trials, 1)) + 1});
     std::int64_t least = most;
-    if (config.mode == "conservative") least = 1;
-    else if (config.mode != "aggressive") least = (most - 1) / 2 + 1;
+    if (config.mode == "conservative")
+      least = 1;
+    else if (config.mode != "aggressive")
+      least = (most - 1) / 2 + 1;
     for (std::int64_t count = least; count <= most; ++count) rungs.push_back(count);
   }
   std::sort(rungs.begin(), rungs.end(), std::greater<>());
@@ -42,10 +45,12 @@ std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, s
 
 /// divisor^power, at most `limit`.
 std::int64_t power(double divisor, std::int64_t exponent, std::int64_t limit) {
-  return static_cast<std::int64_t>(std::min(std::pow(divisor, static_cast<double>(exponent)), static_cast<double>(limit)));
+  return static_cast<std::int64_t>(
+      std::min(std::pow(divisor, static_cast<double>(exponent)), static_cast<double>(limit)));
 }
 
-/// floor(weight_b / sum of weights * max_trials), weight_b = divisor^(rungs_b - 1) / rungs_b, over a common denominator.
+/// floor(weight_b / sum of weights * max_trials), weight_b = divisor^(rungs_b - 1) / rungs_b, over a common
+/// denominator.
 std::vector<std::int64_t> exact_shares(std::int64_t max_trials, std::int64_t divisor,
                                        const std::vector<std::int64_t>& rungs, std::int64_t denominator) {
   std::vector<unsigned __int128> weights;
@@ -67,17 +72,20 @@ std::vector<std::int64_t> rounded_shares(std::int64_t max_trials, double divisor
   // Relative to the largest, so that no power overflows.
   std::vector<double> weights;
   for (std::int64_t count : rungs)
-    weights.push_back(std::pow(divisor, static_cast<double>(count - rungs.front())) / static_cast<double>(count));
+    weights.push_back(std::pow(divisor, static_cast<double>(count - rungs.front())) /
+                      static_cast<double>(count));
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<std::int64_t> shares;
-  for (double weight : weights) shares.push_back(static_cast<std::int64_t>(weight / sum * static_cast<double>(max_trials)));
+  for (double weight : weights)
+    shares.push_back(static_cast<std::int64_t>(weight / sum * static_cast<double>(max_trials)));
   return shares;
 }
 
 }  // namespace
 
 std::int64_t Divisor::divide(std::int64_t n, std::int64_t times) const {
-  if (whole_ == 0) return static_cast<std::int64_t>(static_cast<double>(n) / std::pow(value_, static_cast<double>(times)));
+  if (whole_ == 0)
+    return static_cast<std::int64_t>(static_cast<double>(n) / std::pow(value_, static_cast<double>(times)));
   for (; times > 0 && n > 0; --times) n /= whole_;
   return n;
 }
@@ -92,33 +100,40 @@ std::int64_t Divisor::log(std::int64_t n) const {
   return exponent;
 }
 
-std::vector<std::int64_t> share_trials(std::int64_t max_trials, double divisor, const std::vector<std::int64_t>& rungs) {
+std::vector<std::int64_t> share_trials(std::int64_t max_trials, double divisor,
+                                       const std::vector<std::int64_t>& rungs) {
   const Divisor exact(divisor);
   std::int64_t denominator = 1;
   constexpr std::int64_t kFits = std::int64_t{1} << 40;
-  for (std::int64_t count : rungs) denominator = denominator > kFits ? denominator : std::lcm(denominator, count);
+  for (std::int64_t count : rungs)
+    denominator = denominator > kFits ? denominator : std::lcm(denominator, count);
   const bool fits = exact.whole() != 0 && denominator <= kFits &&
                     std::pow(divisor, static_cast<double>(rungs.front() - 1)) < static_cast<double>(kFits);
   auto shares = fits ? exact_shares(max_trials, exact.whole(), rungs, denominator)
                      : rounded_shares(max_trials, divisor, rungs);
   for (std::int64_t& share : shares) share = std::max<std::int64_t>(share, 1);
-  shares.front() += std::max<std::int64_t>(max_trials - std::accumulate(shares.begin(), shares.end(), std::int64_t{0}), 0);
+  shares.front() +=
+      std::max<std::int64_t>(max_trials - std::accumulate(shares.begin(), shares.end(), std::int64_t{0}), 0);
   return shares;
 }
 
-std::vector<std::int64_t> share_concurrency(std::int64_t limit, double divisor, const std::vector<std::int64_t>& trials) {
+std::vector<std::int64_t> share_concurrency(std::int64_t limit, double divisor,
+                                            const std::vector<std::int64_t>& trials) {
   const auto brackets = static_cast<std::int64_t>(trials.size());
   if (limit == 0)
-    return std::vector<std::int64_t>(trials.size(), std::max(trials.back(), static_cast<std::int64_t>(divisor)));
+    return std::vector<std::int64_t>(trials.size(),
+                                     std::max(trials.back(), static_cast<std::int64_t>(divisor)));
   const std::int64_t total = std::max(limit, brackets);
   std::vector<std::int64_t> shares;
-  for (std::int64_t i = 0; i < brackets; ++i) shares.push_back(total / brackets + (i < total % brackets ? 1 : 0));
+  for (std::int64_t i = 0; i < brackets; ++i)
+    shares.push_back(total / brackets + (i < total % brackets ? 1 : 0));
   return shares;
 }
 
 std::vector<std::int64_t> rungs_above(std::int64_t top, std::int64_t max_time, double divisor) {
   std::vector<std::int64_t> rungs;
-  for (double next = static_cast<double>(top) * divisor; next < static_cast<double>(max_time); next *= divisor)
+  for (double next = static_cast<double>(top) * divisor; next < static_cast<double>(max_time);
+       next *= divisor)
     rungs.push_back(static_cast<std::int64_t>(next));
   rungs.push_back(max_time);
   rungs.erase(std::unique(rungs.begin(), rungs.end()), rungs.end());
@@ -132,7 +147,8 @@ Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config
   if (!(config.divisor > 1) || !(config.divisor <= 1e9))
     return fail(Code::kInvalidArgument, "searcher.divisor: must be above 1 and at most 1000000000");
   const bool adaptive = config.name == "adaptive_asha";
-  const auto rungs = adaptive ? bracket_rungs(config, max_time, fault) : std::vector<std::int64_t>{config.num_rungs};
+  const auto rungs =
+      adaptive ? bracket_rungs(config, max_time, fault) : std::vector<std::int64_t>{config.num_rungs};
   if (rungs.size() > kMostBrackets || rungs.front() > kMaxBracketRungs || rungs.back() < 1)
     return fail(Code::kInvalidArgument, "searcher: must have 1 to 100 brackets of 1 to 100 rungs");
   std::vector<std::int64_t> trials{config.max_trials}, concurrency{config.max_concurrent_trials};
@@ -144,7 +160,8 @@ Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config
   }
   std::vector<Bracket> brackets;
   for (std::size_t i = 0; i < rungs.size(); ++i)
-    brackets.push_back({rung_lengths(rungs[i], max_time, Divisor(config.divisor)), trials[i], concurrency[i]});
+    brackets.push_back(
+        {rung_lengths(rungs[i], max_time, Divisor(config.divisor)), trials[i], concurrency[i]});
   return brackets;
 }
 

@@ -1,4 +1,5 @@
-// Owns the JSON forms of events and of a whole search. What is written here is read back years later: only add.
+// Owns the JSON forms of events and of a whole search. What is written here is read back years later: only
+// add.
 #include <array>
 
 #include "base/json.h"
@@ -12,7 +13,9 @@ constexpr std::array<const char*, 4> kReasons = {"completed", "errored", "cancel
 constexpr std::string_view kStateLetters = "rshCEXI";
 static_assert(kStateLetters.size() == kTrialStates);
 
-tl::unexpected<Error> damaged(const std::string& what) { return fail(Code::kDataLoss, "stored search: " + what); }
+tl::unexpected<Error> damaged(const std::string& what) {
+  return fail(Code::kDataLoss, "stored search: " + what);
+}
 
 /// The member, when it is there and has the right type.
 template <typename T>
@@ -82,14 +85,16 @@ Result<Event> event_from_json(const nlohmann::json& json) {
     TRY_ASSIGN(const auto max_time, read_total(json, "max_time"));
     return Event{Extended{max_trials, max_time}};
   }
-  if (type != "validated" && type != "exited" && type != "retried") return damaged("unknown event \"" + type + "\"");
+  if (type != "validated" && type != "exited" && type != "retried")
+    return damaged("unknown event \"" + type + "\"");
   TRY_ASSIGN(const auto trial, read_trial(json));
   if (type == "retried") return Event{Retried{trial}};
   if (type == "exited") {
     TRY_ASSIGN(const auto reason, read_reason(json));
     return Event{Exited{trial, reason}};
   }
-  TRY_ASSIGN(const auto steps, member<std::int64_t>(json, "steps_completed", &nlohmann::json::is_number_integer));
+  TRY_ASSIGN(const auto steps,
+             member<std::int64_t>(json, "steps_completed", &nlohmann::json::is_number_integer));
   TRY_ASSIGN(const auto metric, read_real(json, "metric"));
   TRY_ASSIGN(const auto time, read_real(json, "time"));
   return Event{Validated{trial, steps, metric, time}};
@@ -126,7 +131,8 @@ Result<Searcher> Searcher::restore(std::shared_ptr<const expconf::ExperimentConf
   }
   TRY_ASSIGN(state.book.max_trials,
              member<std::int64_t>(snapshot, "max_trials", &nlohmann::json::is_number_integer));
-  TRY_ASSIGN(state.book.max_time, member<std::int64_t>(snapshot, "max_time", &nlohmann::json::is_number_integer));
+  TRY_ASSIGN(state.book.max_time,
+             member<std::int64_t>(snapshot, "max_time", &nlohmann::json::is_number_integer));
   TRY_ASSIGN(state.book.gave_up, member<bool>(snapshot, "gave_up", &nlohmann::json::is_boolean));
   TRY_ASSIGN(state.shut_down, member<bool>(snapshot, "shut_down", &nlohmann::json::is_boolean));
   TRY(state.sampler->restore(snapshot.contains("sampler") ? snapshot["sampler"] : nlohmann::json()));

@@ -30,7 +30,8 @@ void FullTraining::extended(const Book& before, MethodContext& context) {
 }
 
 double FullTraining::progress(const Book& book, double running) const {
-  const auto all = static_cast<double>(std::max(total(book) + book.count(TrialState::kInvalidHp), book.created()));
+  const auto all =
+      static_cast<double>(std::max(total(book) + book.count(TrialState::kInvalidHp), book.created()));
   const auto closed = static_cast<double>(book.created() - book.open()) - static_cast<double>(again_.size());
   return all == 0 ? 0 : (closed + running) / all;
 }
@@ -43,7 +44,8 @@ Status FullTraining::restore(const nlohmann::json& snapshot, const Book& book) {
   for (const auto& trial : *again) {
     if (!trial.is_number_unsigned() || trial.get<std::uint64_t>() >= book.states.size() ||
         book.states[trial.get<TrialNumber>()] != TrialState::kCompleted)
-      return fail(Code::kDataLoss, "stored search: \"again\" names a trial that has not completed: " + trial.dump());
+      return fail(Code::kDataLoss,
+                  "stored search: \"again\" names a trial that has not completed: " + trial.dump());
     again_.push_back(trial.get<TrialNumber>());
   }
   return {};

@@ -31,18 +31,25 @@ std::vector<Sample::Value> axis(const Hyperparameter& leaf) {
   const auto size = static_cast<std::int64_t>(values.size());
   for (std::int64_t i = 0; i < size; ++i) {
     Sample::Value& value = values[static_cast<std::size_t>(i)];
-    if (leaf.type == Type::kCategorical) value.whole = i;
-    else if (leaf.type == Type::kDouble) value.real = spaced(leaf.min, leaf.max, i, size);
-    else if (leaf.type == Type::kLog) value.real = std::pow(leaf.base, spaced(leaf.min, leaf.max, i, size));
-    else value.whole = std::llround(spaced(static_cast<double>(leaf.int_min), static_cast<double>(leaf.int_max), i, size));
+    if (leaf.type == Type::kCategorical)
+      value.whole = i;
+    else if (leaf.type == Type::kDouble)
+      value.real = spaced(leaf.min, leaf.max, i, size);
+    else if (leaf.type == Type::kLog)
+      value.real = std::pow(leaf.base, spaced(leaf.min, leaf.max, i, size));
+    else
+      value.whole =
+          std::llround(spaced(static_cast<double>(leaf.int_min), static_cast<double>(leaf.int_max), i, size));
   }
   return values;
 }
 
-void without_count(const expconf::HyperparameterMap& space, const std::string& prefix, std::vector<Problem>& problems) {
+void without_count(const expconf::HyperparameterMap& space, const std::string& prefix,
+                   std::vector<Problem>& problems) {
   for (const auto& [name, parameter] : space) {
     const std::string path = prefix + "." + name;
-    if (parameter.type == Type::kNested) without_count(parameter.children, path, problems);
+    if (parameter.type == Type::kNested)
+      without_count(parameter.children, path, problems);
     else if (parameter.type != Type::kConst && axis_size(parameter) == 0)
       problems.push_back({"E-CFG-MISSING", path, "grid search is in use but count was not provided"});
   }
@@ -53,8 +60,9 @@ class GridSearch final : public FullTraining {
   GridSearch(std::int64_t concurrency, std::vector<std::vector<Sample::Value>> axes)
       : FullTraining(concurrency), axes_(std::move(axes)), size_(grid_size(axes_)) {}
   Status check_more_trials() const override {
-    return fail(Code::kFailedPrecondition,
-                "a grid search has tried every point of its grid; give it more max_time, or create one with more");
+    return fail(
+        Code::kFailedPrecondition,
+        "a grid search has tried every point of its grid; give it more max_time, or create one with more");
   }
 
  protected:
@@ -80,8 +88,9 @@ Result<std::vector<std::vector<Sample::Value>>> grid_axes(const expconf::Hyperpa
   std::int64_t points = 1;
   for (const Hyperparameter* leaf : leaves(space)) {
     if (axis_size(*leaf) > kMostGridPoints / points)
-      return fail({Problem{"E-CFG-LIMIT", "hyperparameters",
-                           "the grid has more than " + std::to_string(kMostGridPoints) + " points; lower the counts"}});
+      return fail({Problem{
+          "E-CFG-LIMIT", "hyperparameters",
+          "the grid has more than " + std::to_string(kMostGridPoints) + " points; lower the counts"}});
     points *= axis_size(*leaf);
   }
   std::vector<std::vector<Sample::Value>> axes;

@@ -2,8 +2,8 @@
 
 namespace det::searcher {
 
-Halving::Halving(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan,
-                 std::size_t least) : config_(config.searcher), least_(least) {
+Halving::Halving(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan, std::size_t least)
+    : config_(config.searcher), least_(least) {
   const Divisor divisor(config_.divisor);
   for (const Bracket& bracket : plan) {
     Run& run = runs_.emplace_back();
@@ -45,8 +45,10 @@ void Halving::wait_no_more(TrialNumber trial) {
 
 void Halving::end(TrialNumber trial, MethodContext& context) {
   Run& run = run_of(trial);
-  if (context.state(trial) == TrialState::kHeld) --run.held;
-  else --run.live;
+  if (context.state(trial) == TrialState::kHeld)
+    --run.held;
+  else
+    --run.live;
   context.stop(trial);
 }
 
@@ -116,8 +118,8 @@ bool Halving::promote_one(Run& run, MethodContext& context) {
   return false;
 }
 
-/// Too few came for any to be among the best: where nobody has gone on from a rung, the best of it does, so that a
-/// small search too trains one trial to its end.
+/// Too few came for any to be among the best: where nobody has gone on from a rung, the best of it does, so
+/// that a small search too trains one trial to its end.
 bool Halving::promote_a_pioneer(Run& run, MethodContext& context) {
   for (std::size_t i = run.levels.size() - 1; i-- > 0;) {
     const auto& waiting = run.levels[i].waiting;
@@ -135,8 +137,10 @@ void Halving::promote(TrialNumber trial, MethodContext& context) {
   if (place.reached > place.entries) {  // its last report was of the next rung too
     enter(trial, latest(trial).score);
     context.observe(trial, run.levels[place.entries - 1u].length, latest(trial).score);
-    if (place.entries < run.levels.size()) wait(trial);
-    else if (context.state(trial) == TrialState::kHeld) end(trial, context);
+    if (place.entries < run.levels.size())
+      wait(trial);
+    else if (context.state(trial) == TrialState::kHeld)
+      end(trial, context);
     return;
   }
   ++run.live;
@@ -152,7 +156,8 @@ void Halving::promote(TrialNumber trial, MethodContext& context) {
 double Halving::progress(const Book&, double) const {
   double sum = 0;
   for (const Run& run : runs_) {
-    const auto all = static_cast<double>(run.max_trials), came = static_cast<double>(run.levels[0].results.size());
+    const auto all = static_cast<double>(run.max_trials),
+               came = static_cast<double>(run.levels[0].results.size());
     double share = came / (1.2 * all);
     if (came >= all) share = std::max(share, static_cast<double>(run.closed - run.invalid) / all);
     sum += share;
@@ -168,7 +173,8 @@ std::vector<BracketState> Halving::brackets() const {
     for (const Level& level : run.levels)
       one.rungs.push_back({level.length, static_cast<std::int64_t>(level.results.size())});
   }
-  for (TrialNumber trial = 0; trial < places_.size(); ++trial) all[places_[trial].bracket].trials.push_back(trial);
+  for (TrialNumber trial = 0; trial < places_.size(); ++trial)
+    all[places_[trial].bracket].trials.push_back(trial);
   return all;
 }
 

@@ -1,7 +1,9 @@
-// Owns the state of asynchronous halving: brackets, their rungs, where each trial stands. Private to master/searcher.
+// Owns the state of asynchronous halving: brackets, their rungs, where each trial stands. Private to
+// master/searcher.
 //
 // Li, Jamieson, Rostamizadeh, Gonina, Ben-tzur, Hardt, Recht, Talwalkar: "A System for Massively Parallel
-// Hyperparameter Tuning", MLSys 2020. Section 3.2, Algorithm 2 is the promoting form; the stopping form never pauses.
+// Hyperparameter Tuning", MLSys 2020. Section 3.2, Algorithm 2 is the promoting form; the stopping form never
+// pauses.
 #pragma once
 
 #include "master/searcher/brackets.h"
@@ -62,8 +64,8 @@ class Halving : public SearchMethod {
   void wait_no_more(TrialNumber trial);
   void end(TrialNumber trial, MethodContext& context);  ///< stops one that runs or is held
 
-  /// Gives every free slot of a bracket to a promotion, else to a new trial (Algorithm 2); ends the bracket when
-  /// neither is left and nothing runs.
+  /// Gives every free slot of a bracket to a promotion, else to a new trial (Algorithm 2); ends the bracket
+  /// when neither is left and nothing runs.
   void fill(std::uint8_t bracket, MethodContext& context);
   bool promote_one(Run& run, MethodContext& context);
   bool promote_a_pioneer(Run& run, MethodContext& context);
@@ -71,13 +73,15 @@ class Halving : public SearchMethod {
   Status restore_places(const nlohmann::json& snapshot, const Book& book);
 
   const expconf::SearcherConfig& config_;
-  std::size_t least_;  ///< see Rung
+  std::size_t least_;          ///< see Rung
   std::vector<Place> places_;  ///< by trial number
   std::vector<Result> results_;
   std::vector<Run> runs_;
 };
 
-std::unique_ptr<SearchMethod> make_stopping_asha(const expconf::ExperimentConfig&, const std::vector<Bracket>&);
-std::unique_ptr<SearchMethod> make_promoting_asha(const expconf::ExperimentConfig&, const std::vector<Bracket>&);
+std::unique_ptr<SearchMethod> make_stopping_asha(const expconf::ExperimentConfig&,
+                                                 const std::vector<Bracket>&);
+std::unique_ptr<SearchMethod> make_promoting_asha(const expconf::ExperimentConfig&,
+                                                  const std::vector<Bracket>&);
 
 }  // namespace det::searcher

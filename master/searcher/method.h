@@ -1,5 +1,5 @@
-// Owns the border between a search and its method: the book of trials, what a method may do, what it must answer.
-// Private to master/searcher.
+// Owns the border between a search and its method: the book of trials, what a method may do, what it must
+// answer. Private to master/searcher.
 #pragma once
 
 #include <array>
@@ -15,7 +15,15 @@ inline constexpr double kWorst = std::numeric_limits<double>::max();
 /// Replacements of invalid trials end here: a script that refuses every point must not run for ever (W9).
 inline constexpr std::int64_t kFreeReplacements = 16, kReplacementsPerTrial = 4;
 
-enum class TrialState : std::uint8_t { kRunning, kStopping, kHeld, kCompleted, kErrored, kCanceled, kInvalidHp };
+enum class TrialState : std::uint8_t {
+  kRunning,
+  kStopping,
+  kHeld,
+  kCompleted,
+  kErrored,
+  kCanceled,
+  kInvalidHp
+};
 inline constexpr std::size_t kTrialStates = 7;
 inline bool is_open(TrialState state) { return state <= TrialState::kHeld; }
 
@@ -51,7 +59,9 @@ class MethodContext {
   void stop(TrialNumber trial);
   void hold(TrialNumber trial);
   void resume(TrialNumber trial);
-  void observe(TrialNumber trial, std::int64_t length, double score) { sampler_.observe(trial, length, score); }
+  void observe(TrialNumber trial, std::int64_t length, double score) {
+    sampler_.observe(trial, length, score);
+  }
 
  private:
   const expconf::ExperimentConfig& config_;
@@ -61,8 +71,8 @@ class MethodContext {
   std::vector<Action>& actions_;
 };
 
-/// One way to search. Total. It is never told of unknown trials, nor of reports by trials that it stopped; the book
-/// is up to date when it is asked.
+/// One way to search. Total. It is never told of unknown trials, nor of reports by trials that it stopped;
+/// the book is up to date when it is asked.
 class SearchMethod {
  public:
   virtual ~SearchMethod() = default;

@@ -1,5 +1,5 @@
-// Owns ASHA by promotion (Li et al., MLSys 2020, Algorithm 2): at each rung a trial is held; whenever a slot is free
-// the best that may go on does, from the highest rung that has one, else a new trial is made (W8).
+// Owns ASHA by promotion (Li et al., MLSys 2020, Algorithm 2): at each rung a trial is held; whenever a slot
+// is free the best that may go on does, from the highest rung that has one, else a new trial is made (W8).
 #include "master/searcher/halving.h"
 
 namespace det::searcher {
@@ -7,7 +7,8 @@ namespace {
 
 class PromotingAsha final : public Halving {
  public:
-  PromotingAsha(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan) : Halving(config, plan, 0) {}
+  PromotingAsha(const expconf::ExperimentConfig& config, const std::vector<Bracket>& plan)
+      : Halving(config, plan, 0) {}
 
   void validated(const Validated& event, MethodContext& context) override {
     Place& place = places_[event.trial];

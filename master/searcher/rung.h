@@ -1,4 +1,5 @@
-// Owns the order statistic of a rung: who is among the best 1/divisor of those that came. Private to master/searcher.
+// Owns the order statistic of a rung: who is among the best 1/divisor of those that came. Private to
+// master/searcher.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +17,8 @@ struct Entry {
   auto operator<=>(const Entry&) const = default;
 };
 
-/// A binary heap that forgets: what is erased leaves when it comes to the top. `Before(a, b)`: a is nearer the top.
-/// Amortized O(log size), two entries of memory at most for each one ever in it.
+/// A binary heap that forgets: what is erased leaves when it comes to the top. `Before(a, b)`: a is nearer
+/// the top. Amortized O(log size), two entries of memory at most for each one ever in it.
 template <bool kSmallestFirst>
 class ForgettingHeap {
  public:
@@ -60,7 +61,8 @@ class ForgettingHeap {
 /// One in so many; whole divisors are exact (W6).
 class Divisor {
  public:
-  explicit Divisor(double value) : value_(value), whole_(value == std::floor(value) ? static_cast<std::int64_t>(value) : 0) {}
+  explicit Divisor(double value)
+      : value_(value), whole_(value == std::floor(value) ? static_cast<std::int64_t>(value) : 0) {}
   /// floor(n / divisor^times)
   std::int64_t divide(std::int64_t n, std::int64_t times = 1) const;
   /// The largest k with divisor^k <= n; n >= 1.
@@ -80,14 +82,18 @@ class Rung {
   Rung(Divisor divisor, std::size_t least) : divisor_(divisor), least_(least) {}
   std::size_t size() const { return best_.size() + rest_.size(); }
   void insert(Entry entry) {
-    if (!best_.empty() && entry < best_.top()) best_.push(entry);
-    else rest_.push(entry);
+    if (!best_.empty() && entry < best_.top())
+      best_.push(entry);
+    else
+      rest_.push(entry);
     balance();
   }
   /// `entry` must be in it.
   void erase(Entry entry) {
-    if (among_best(entry)) best_.erase(entry);
-    else rest_.erase(entry);
+    if (among_best(entry))
+      best_.erase(entry);
+    else
+      rest_.erase(entry);
     balance();
   }
   /// Whether an entry that is in it is one of the max(least, floor(size / divisor)) best.

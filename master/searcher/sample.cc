@@ -10,8 +10,10 @@ using Type = expconf::Hyperparameter::Type;
 
 void collect(const expconf::HyperparameterMap& space, std::vector<const expconf::Hyperparameter*>& leaves) {
   for (const auto& [name, parameter] : space) {
-    if (parameter.type == Type::kNested) collect(parameter.children, leaves);
-    else if (parameter.type != Type::kConst) leaves.push_back(&parameter);
+    if (parameter.type == Type::kNested)
+      collect(parameter.children, leaves);
+    else if (parameter.type != Type::kConst)
+      leaves.push_back(&parameter);
   }
 }
 
@@ -32,9 +34,12 @@ nlohmann::json value_of(const expconf::Hyperparameter& parameter, Sample::Value 
 nlohmann::json fill(const expconf::HyperparameterMap& space, const Sample& sample, std::size_t& next) {
   nlohmann::json result = nlohmann::json::object();
   for (const auto& [name, parameter] : space) {
-    if (parameter.type == Type::kConst) result[name] = parameter.value;
-    else if (parameter.type == Type::kNested) result[name] = fill(parameter.children, sample, next);
-    else result[name] = value_of(parameter, sample.values.at(next++));
+    if (parameter.type == Type::kConst)
+      result[name] = parameter.value;
+    else if (parameter.type == Type::kNested)
+      result[name] = fill(parameter.children, sample, next);
+    else
+      result[name] = value_of(parameter, sample.values.at(next++));
   }
   return result;
 }

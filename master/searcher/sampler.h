@@ -15,8 +15,8 @@ class Sampler {
   virtual Sample next(Random& random) = 0;
   /// This point was made trial number `trial`; told in order, without a gap.
   virtual void created(TrialNumber trial, const Sample& sample) = 0;
-  /// A trial's score (the smaller the better, never NaN) after training for `length`; of a length already told, the
-  /// better one counts.
+  /// A trial's score (the smaller the better, never NaN) after training for `length`; of a length already
+  /// told, the better one counts.
   virtual void observe(TrialNumber trial, std::int64_t length, double score) = 0;
   virtual nlohmann::json snapshot() const = 0;
   virtual Status restore(const nlohmann::json& snapshot) = 0;

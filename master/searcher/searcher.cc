@@ -1,4 +1,5 @@
-// Owns the bookkeeping that every search method shares: which trials exist, how they closed, when the search is over.
+// Owns the bookkeeping that every search method shares: which trials exist, how they closed, when the search
+// is over.
 #include "master/searcher/searcher.h"
 
 #include <algorithm>
@@ -9,9 +10,11 @@
 namespace det::searcher {
 namespace {
 
-/// Streams of the experiment's seed: what a trial is named and seeded with does not move the search's own draws.
+/// Streams of the experiment's seed: what a trial is named and seeded with does not move the search's own
+/// draws.
 constexpr std::uint64_t kIdStream = 1, kSeedStream = 2;
-constexpr std::int64_t kWholeProgress = 1'000'000;  ///< a trial's progress is kept in parts of a million: exact sums
+constexpr std::int64_t kWholeProgress =
+    1'000'000;  ///< a trial's progress is kept in parts of a million: exact sums
 
 Result<std::unique_ptr<SearchMethod>> make_method(const expconf::ExperimentConfig& config, Fault fault) {
   const std::string& name = config.searcher.name;
@@ -109,17 +112,20 @@ void Searcher::State::tell(const Event& event, MethodContext& context) {
     if (validated->trial >= book.states.size()) return;
     const TrialState now = book.states[validated->trial];
     const bool again = now == TrialState::kStopping && fault == Fault::kHearsStopped;
-    if (now == TrialState::kRunning || now == TrialState::kHeld || again) method->validated(*validated, context);
+    if (now == TrialState::kRunning || now == TrialState::kHeld || again)
+      method->validated(*validated, context);
   } else if (auto* exited = std::get_if<Exited>(&event)) {
     if (exited->trial >= book.states.size() || !is_open(book.states[exited->trial])) return;
     const TrialState before = book.states[exited->trial];
     // One that was told to stop had shown enough; that it broke on its way out changes nothing.
     Exited known = *exited;
-    if (before == TrialState::kStopping && known.reason == ExitReason::kErrored) known.reason = ExitReason::kCompleted;
+    if (before == TrialState::kStopping && known.reason == ExitReason::kErrored)
+      known.reason = ExitReason::kCompleted;
     book.set(known.trial, as_state(known.reason));
     set_progress(exited->trial, 0);
-    book.gave_up |= book.count(TrialState::kInvalidHp) > kFreeReplacements + kReplacementsPerTrial * book.valid() &&
-                    fault != Fault::kEndlessReplacement;
+    book.gave_up |=
+        book.count(TrialState::kInvalidHp) > kFreeReplacements + kReplacementsPerTrial * book.valid() &&
+        fault != Fault::kEndlessReplacement;
     method->exited(known, before, context);
   } else if (auto* extended = std::get_if<Extended>(&event)) {
     Book before;
@@ -163,12 +169,14 @@ Status Searcher::check(const Event& event) const {
   if (auto* retried = std::get_if<Retried>(&event)) {
     if (retried->trial >= book.states.size()) return fail(Code::kInvalidArgument, no_trial(retried->trial));
     if (book.states[retried->trial] == TrialState::kErrored) return {};
-    return fail(Code::kFailedPrecondition, "trial number " + std::to_string(retried->trial) +
-                                               " did not fail; only trials that ended with an error can be retried");
+    return fail(Code::kFailedPrecondition,
+                "trial number " + std::to_string(retried->trial) +
+                    " did not fail; only trials that ended with an error can be retried");
   }
   auto* extended = std::get_if<Extended>(&event);
   if (extended == nullptr) return {};
-  if (book.states.empty()) return fail(Code::kFailedPrecondition, "the search has not started; edit its configuration");
+  if (book.states.empty())
+    return fail(Code::kFailedPrecondition, "the search has not started; edit its configuration");
   if (extended->max_trials) TRY(state_->method->check_more_trials());
   const std::int64_t trials = extended->max_trials.value_or(book.max_trials);
   const std::int64_t time = extended->max_time.value_or(book.max_time);
@@ -177,8 +185,8 @@ Status Searcher::check(const Event& event) const {
   if (trials > kMostTrials)
     return fail(Code::kInvalidArgument, "max_trials must be at most " + std::to_string(kMostTrials));
   if (time < book.max_time || time > kMostTime)
-    return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMostTime) + ": it is " +
-                                            std::to_string(book.max_time));
+    return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMostTime) +
+                                            ": it is " + std::to_string(book.max_time));
   if (trials == book.max_trials && time == book.max_time)
     return fail(Code::kInvalidArgument, "give max_trials or max_time a larger value than it has");
   return {};
@@ -187,7 +195,8 @@ Status Searcher::check(const Event& event) const {
 void Searcher::State::set_progress(TrialNumber trial, double progress) {
   if (trial >= book.states.size()) return;
   if (this->progress.size() <= trial) this->progress.resize(book.states.size());
-  const double share = std::isnan(progress) || !is_open(book.states[trial]) ? 0 : std::clamp(progress, 0.0, 1.0);
+  const double share =
+      std::isnan(progress) || !is_open(book.states[trial]) ? 0 : std::clamp(progress, 0.0, 1.0);
   const auto parts = static_cast<std::uint32_t>(std::llround(share * kWholeProgress));
   running += static_cast<std::int64_t>(parts) - static_cast<std::int64_t>(this->progress[trial]);
   this->progress[trial] = parts;

@@ -27,8 +27,11 @@ class Simulator {
  public:
   Simulator(const expconf::ExperimentConfig& config, Searcher searcher, std::vector<std::int64_t> lengths,
             const Surface& surface, const SimulationOptions& options)
-      : smaller_is_better_(config.searcher.smaller_is_better), searcher_(std::move(searcher)),
-        lengths_(std::move(lengths)), surface_(surface), options_(options) {
+      : smaller_is_better_(config.searcher.smaller_is_better),
+        searcher_(std::move(searcher)),
+        lengths_(std::move(lengths)),
+        surface_(surface),
+        options_(options) {
     for (std::int64_t worker = options.workers; worker-- > 0;) idle_.push_back(worker);
   }
 
@@ -152,7 +155,9 @@ Result<Simulation> simulate(std::shared_ptr<const expconf::ExperimentConfig> con
   const std::int64_t max_time = longest_training(config->searcher);
   if (options.workers < 1 || options.workers > kMostWorkers)
     return fail(Code::kInvalidArgument, "workers must be 1 to " + std::to_string(kMostWorkers));
-  if (max_time < 1) return fail(Code::kInvalidArgument, "searcher.max_time: is required to simulate: how long a trial trains");
+  if (max_time < 1)
+    return fail(Code::kInvalidArgument,
+                "searcher.max_time: is required to simulate: how long a trial trains");
   std::set<std::int64_t> lengths{max_time};
   if (halves(config->searcher)) {
     TRY_ASSIGN(const auto brackets, plan_brackets(config->searcher));
@@ -160,7 +165,8 @@ Result<Simulation> simulate(std::shared_ptr<const expconf::ExperimentConfig> con
   }
   const std::int64_t every = options.validate_every;
   if (every > 0 && max_time / every > kMostReports)
-    return fail(Code::kInvalidArgument, "a trial would validate more than 1000000 times; validate less often");
+    return fail(Code::kInvalidArgument,
+                "a trial would validate more than 1000000 times; validate less often");
   for (std::int64_t length = every; every > 0 && length < max_time; length += every) lengths.insert(length);
   TRY_ASSIGN(auto searcher, Searcher::create(config));
   return Simulator(*config, std::move(searcher), {lengths.begin(), lengths.end()}, surface, options).run();
@@ -172,14 +178,16 @@ Result<std::vector<PreviewLine>> preview(const expconf::ExperimentConfig& config
     TRY_ASSIGN(const auto axes, grid_axes(config.hyperparameters));
     return std::vector<PreviewLine>{{grid_size(axes), 0}};
   }
-  if (!halves(searcher)) return std::vector<PreviewLine>{{searcher.name == "single" ? 1 : searcher.max_trials, 0}};
+  if (!halves(searcher))
+    return std::vector<PreviewLine>{{searcher.name == "single" ? 1 : searcher.max_trials, 0}};
   TRY_ASSIGN(const auto brackets, plan_brackets(searcher));
   std::map<std::int64_t, std::int64_t> ending;
   const Divisor divisor(searcher.divisor);
   for (const Bracket& bracket : brackets) {
     std::int64_t here = bracket.max_trials;
     for (std::size_t i = 0; i < bracket.rungs.size(); ++i) {
-      const std::int64_t on = i + 1 < bracket.rungs.size() ? std::min(here, std::max<std::int64_t>(divisor.divide(here), 1)) : 0;
+      const std::int64_t on =
+          i + 1 < bracket.rungs.size() ? std::min(here, std::max<std::int64_t>(divisor.divide(here), 1)) : 0;
       if (here > on) ending[bracket.rungs[i]] += here - on;
       here = on;
     }

@@ -1,4 +1,5 @@
-// Owns the simplest search: one trial, trained to its end. Ranges among its hyperparameters are sampled once (W34).
+// Owns the simplest search: one trial, trained to its end. Ranges among its hyperparameters are sampled once
+// (W34).
 #include "master/searcher/full_training.h"
 
 namespace det::searcher {
@@ -18,7 +19,9 @@ class SingleSearch final : public FullTraining {
     context.create();
     return true;
   }
-  std::int64_t total(const Book& book) const override { return book.count(TrialState::kInvalidHp) > 0 ? 0 : 1; }
+  std::int64_t total(const Book& book) const override {
+    return book.count(TrialState::kInvalidHp) > 0 ? 0 : 1;
+  }
 };
 
 }  // namespace

@@ -28,7 +28,9 @@ double position(const Hyperparameter& leaf, Sample::Value value) {
 }
 
 /// Where the best of leaf i lies: spread irregularly over the middle of the range.
-double optimum(std::size_t i) { return 0.2 + 0.6 * std::fmod(0.37 + 0.618033988749895 * static_cast<double>(i), 1.0); }
+double optimum(std::size_t i) {
+  return 0.2 + 0.6 * std::fmod(0.37 + 0.618033988749895 * static_cast<double>(i), 1.0);
+}
 
 double bowl(const std::vector<double>& x) {
   double sum = 0;
@@ -67,12 +69,15 @@ double at_time(const std::vector<std::pair<double, double>>& curve, double time)
   if (after == curve.end()) return curve.back().second;
   if (after == curve.begin() || after->first == time) return after->second;
   const auto before = after - 1;
-  return before->second + (after->second - before->second) * (time - before->first) / (after->first - before->first);
+  return before->second +
+         (after->second - before->second) * (time - before->first) / (after->first - before->first);
 }
 
 using Curves = std::vector<std::vector<std::pair<double, double>>>;
 
-tl::unexpected<Error> unreadable(const std::string& what) { return fail(Code::kInvalidArgument, "recorded curves: " + what); }
+tl::unexpected<Error> unreadable(const std::string& what) {
+  return fail(Code::kInvalidArgument, "recorded curves: " + what);
+}
 
 Result<Curves> curves_from_json(std::string_view text) {
   TRY_ASSIGN(const Json json, parse_json(text, {.bytes = 64 << 20}));
@@ -105,7 +110,8 @@ Result<Curves> curves_from_csv(std::string_view text) {
     char *time_end = nullptr, *metric_end = nullptr;
     const double at = std::strtod(time.c_str(), &time_end), value = std::strtod(metric.c_str(), &metric_end);
     if (time_end == time.c_str() || metric_end == metric.c_str())
-      return unreadable("line " + std::to_string(number) + " must be trial,time,metric, got \"" + line + "\"");
+      return unreadable("line " + std::to_string(number) + " must be trial,time,metric, got \"" + line +
+                        "\"");
     if (by_trial.count(trial) == 0) order.push_back(trial);
     by_trial[trial].emplace_back(at, value);
   }
@@ -116,13 +122,15 @@ Result<Curves> curves_from_csv(std::string_view text) {
 
 }  // namespace
 
-Result<Surface> make_surface(std::string_view name, const expconf::HyperparameterMap& space, std::int64_t max_time) {
+Result<Surface> make_surface(std::string_view name, const expconf::HyperparameterMap& space,
+                             std::int64_t max_time) {
   double (*shape)(const std::vector<double>&) = nullptr;
   if (name == "bowl") shape = bowl;
   if (name == "valley") shape = valley;
   if (name == "waves") shape = waves;
   if (shape == nullptr)
-    return fail(Code::kInvalidArgument, "no surface is named \"" + std::string(name) + "\"; use bowl, valley, waves or a file");
+    return fail(Code::kInvalidArgument,
+                "no surface is named \"" + std::string(name) + "\"; use bowl, valley, waves or a file");
   const double pace = 20 / static_cast<double>(std::max<std::int64_t>(max_time, 1));
   return [shape, pace, along = leaves(space)](TrialNumber trial, const Sample& sample, double time) {
     std::vector<double> x(along.size());
@@ -136,10 +144,12 @@ Result<Surface> recorded_surface(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string_view::npos && text[first] == '[';
   TRY_ASSIGN(auto curves, json ? curves_from_json(text) : curves_from_csv(text));
-  if (curves.empty()) return unreadable("there are none; write JSON [[[time, metric], ...], ...] or CSV trial,time,metric");
+  if (curves.empty())
+    return unreadable("there are none; write JSON [[[time, metric], ...], ...] or CSV trial,time,metric");
   for (auto& curve : curves) {
     if (curve.empty()) return unreadable("each curve needs at least one [time, metric]");
-    std::stable_sort(curve.begin(), curve.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(curve.begin(), curve.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
   }
   return [curves = std::move(curves)](TrialNumber trial, const Sample&, double time) {
     return at_time(curves[trial % curves.size()], time);

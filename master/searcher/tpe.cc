@@ -1,8 +1,9 @@
 // Owns the tree-structured Parzen estimator: new trials near the good ones and away from the bad.
 //
-// Bergstra, Bardenet, Bengio, Kégl: "Algorithms for Hyper-Parameter Optimization", NIPS 2011, section 4: p(x | good) /
-// p(x | bad) is what expected improvement maximizes. Falkner, Klein, Hutter: "BOHB", ICML 2018, section 3.2: one kernel
-// density over all leaves together, on the longest training that has enough results, and a third of the points random.
+// Bergstra, Bardenet, Bengio, Kégl: "Algorithms for Hyper-Parameter Optimization", NIPS 2011, section 4: p(x
+// | good) / p(x | bad) is what expected improvement maximizes. Falkner, Klein, Hutter: "BOHB", ICML 2018,
+// section 3.2: one kernel density over all leaves together, on the longest training that has enough results,
+// and a third of the points random.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,8 +21,8 @@ using Type = Hyperparameter::Type;
 
 constexpr double kRandomShare = 1.0 / 3;
 constexpr double kGoodShare = 0.15;
-constexpr std::size_t kMostGood = 25;    ///< kernels of the good density
-constexpr std::size_t kMostRecent = 100; ///< those of the bad one beside what is good no longer
+constexpr std::size_t kMostGood = 25;     ///< kernels of the good density
+constexpr std::size_t kMostRecent = 100;  ///< those of the bad one beside what is good no longer
 constexpr int kCandidates = 24;
 constexpr double kLeastBandwidth = 0.02;
 constexpr double kNarrow = 0.5;  ///< of Scott's bandwidth: what is good is rarely one normal hill
@@ -80,7 +81,8 @@ class Density {
       for (const Point* point : points_) mean += (*point)[i] / n;
       for (const Point* point : points_) square += ((*point)[i] - mean) * ((*point)[i] - mean) / n;
       const bool choice = leaves_[i]->type == Type::kCategorical;
-      bandwidths_.push_back(choice ? std::min(0.5, shrink) : std::max(kNarrow * std::sqrt(square) * shrink, kLeastBandwidth));
+      bandwidths_.push_back(choice ? std::min(0.5, shrink)
+                                   : std::max(kNarrow * std::sqrt(square) * shrink, kLeastBandwidth));
     }
   }
 
@@ -145,8 +147,9 @@ class TpeSampler final : public Sampler {
   Sample next(Random& random) override {
     const Level* level = model();
     if (level == nullptr || leaves_.empty() || random.uniform() < kRandomShare) return uniform(random);
-    const auto good = std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(level->count))),
-                                              least_good(), level->best.size() - 1);
+    const auto good = std::clamp<std::size_t>(
+        static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(level->count))), least_good(),
+        level->best.size() - 1);
     std::vector<const Point*> near, far;
     for (std::size_t i = 0; i < level->best.size(); ++i)
       (i < good ? near : far).push_back(&points_[level->best[i].trial]);
@@ -165,7 +168,9 @@ class TpeSampler final : public Sampler {
   }
 
   void created(TrialNumber, const Sample& sample) override { points_.push_back(to_point(sample)); }
-  void observe(TrialNumber trial, std::int64_t length, double score) override { levels_[length].add({score, trial}); }
+  void observe(TrialNumber trial, std::int64_t length, double score) override {
+    levels_[length].add({score, trial});
+  }
   nlohmann::json snapshot() const override;
   Status restore(const nlohmann::json& snapshot) override;
 
@@ -188,7 +193,7 @@ class TpeSampler final : public Sampler {
   Sample to_sample(const Point& point) const;
 
   std::vector<const Hyperparameter*> leaves_;
-  std::vector<Point> points_;  ///< by trial number
+  std::vector<Point> points_;             ///< by trial number
   std::map<std::int64_t, Level> levels_;  ///< by length of training
 };
 
@@ -199,10 +204,14 @@ Point TpeSampler::to_point(const Sample& sample) const {
     const Sample::Value value = sample.values[i];
     const double low = leaf.type == Type::kInt ? static_cast<double>(leaf.int_min) : leaf.min;
     const double high = leaf.type == Type::kInt ? static_cast<double>(leaf.int_max) + 1 : leaf.max;
-    if (leaf.type == Type::kCategorical) point[i] = static_cast<double>(value.whole);
-    else if (leaf.type == Type::kInt) point[i] = (static_cast<double>(value.whole) + 0.5 - low) / (high - low);
-    else if (leaf.type == Type::kDouble) point[i] = (value.real - low) / (high - low);
-    else point[i] = (std::log(value.real) / std::log(leaf.base) - low) / (high - low);
+    if (leaf.type == Type::kCategorical)
+      point[i] = static_cast<double>(value.whole);
+    else if (leaf.type == Type::kInt)
+      point[i] = (static_cast<double>(value.whole) + 0.5 - low) / (high - low);
+    else if (leaf.type == Type::kDouble)
+      point[i] = (value.real - low) / (high - low);
+    else
+      point[i] = (std::log(value.real) / std::log(leaf.base) - low) / (high - low);
   }
   return point;
 }
@@ -220,7 +229,8 @@ Sample TpeSampler::to_sample(const Point& point) const {
       // In unsigned arithmetic and clamped before the cast: a range may span all 64 bits.
       const auto width = static_cast<std::uint64_t>(leaf.int_max) - static_cast<std::uint64_t>(leaf.int_min);
       const double offset = std::floor(x * (static_cast<double>(width) + 1));
-      const std::uint64_t steps = offset >= static_cast<double>(width) ? width : static_cast<std::uint64_t>(offset);
+      const std::uint64_t steps =
+          offset >= static_cast<double>(width) ? width : static_cast<std::uint64_t>(offset);
       value.whole = static_cast<std::int64_t>(static_cast<std::uint64_t>(leaf.int_min) + steps);
     } else {
       value.real = leaf.min + x * (leaf.max - leaf.min);
@@ -267,7 +277,8 @@ Status TpeSampler::restore(const nlohmann::json& snapshot) {
     return damaged;
   const auto trials = snapshot["trials"].get<std::size_t>();
   const auto& points = snapshot["points"];
-  if (leaves_.empty() ? !points.empty() : points.size() / leaves_.size() != trials || points.size() % leaves_.size() != 0)
+  if (leaves_.empty() ? !points.empty()
+                      : points.size() / leaves_.size() != trials || points.size() % leaves_.size() != 0)
     return damaged;
   points_.assign(trials, Point(leaves_.size()));
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -275,7 +286,8 @@ Status TpeSampler::restore(const nlohmann::json& snapshot) {
     points_[i / leaves_.size()][i % leaves_.size()] = points[i].get<double>();
   }
   for (const auto& json : snapshot["levels"]) {
-    if (!json.is_array() || json.size() != 4 || !json[0].is_number_integer() || !json[1].is_number_integer()) return damaged;
+    if (!json.is_array() || json.size() != 4 || !json[0].is_number_integer() || !json[1].is_number_integer())
+      return damaged;
     Level& level = levels_[json[0].get<std::int64_t>()];
     level.count = json[1].get<std::int64_t>();
     if (!read_seen(json[2], trials, level.best) || !read_seen(json[3], trials, level.others)) return damaged;

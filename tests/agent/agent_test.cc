@@ -374,7 +374,8 @@ TEST_CASE("a trial class is compiled and handed to det-harness; an error ends th
   const std::string bad = cluster.order("model_def:Net");
   const v1::AllocationExit exit = cluster.wait_end(bad);
   CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);
-  CHECK(exit.message() == "model_def.cpp does not compile\nmodel_def.cpp:3:9: error: 'y' was not declared in this scope");
+  CHECK(exit.message() ==
+        "model_def.cpp does not compile\nmodel_def.cpp:3:9: error: 'y' was not declared in this scope");
   CHECK(cluster.logged(bad, "model_def.cpp:3:9: error:"));
 
   const std::string absent = cluster.order("other:Net");

@@ -33,7 +33,8 @@ TEST_CASE("flags become settings", "[config]") {
 }
 
 TEST_CASE("a master that speaks TLS is named so", "[config]") {
-  const Settings read = need(settings({"--master", "https://det.example.org:8443/", "--join-token-file", "/t"}));
+  const Settings read =
+      need(settings({"--master", "https://det.example.org:8443/", "--join-token-file", "/t"}));
   CHECK(read.master == "https://det.example.org:8443");
   CHECK(read.join_token_file == "/t");
   CHECK_FALSE(settings({"--master", "https://det.example.org"}));

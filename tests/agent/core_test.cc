@@ -172,7 +172,8 @@ TEST_CASE("an end waits half a minute for its log, not longer", "[core]") {
   CHECK(world.feed(LogsShipped{kId}).said<Drop>());
 }
 
-TEST_CASE("the exit of a killed allocation is reported within 2 s although its log is still being shipped", "[core]") {
+TEST_CASE("the exit of a killed allocation is reported within 2 s although its log is still being shipped",
+          "[core]") {
   World world;
   world.connect().run().feed(Kill{kId}).feed(Ended{kId, kBad});
   CHECK_FALSE(world.after(1s).said<Report>());

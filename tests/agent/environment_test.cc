@@ -161,11 +161,13 @@ TEST_CASE("the ports at which ranks meet are those of one allocation alone", "[e
     Surroundings here = around("CPU", 2);
     here.port_block = block;
     auto found = variables(one, here);
-    for (const char* name : {"C10D_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2"})
+    for (const char* name :
+         {"C10D_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2"})
       CHECK(ports.insert(found[name]).second);
   };
   look(gang, 0), look(next, 0);
-  for (int block = 0; block < PortBlock::kBlocks; ++block) look(order(), block), look(other, block), look(far, block);
+  for (int block = 0; block < PortBlock::kBlocks; ++block)
+    look(order(), block), look(other, block), look(far, block);
   v1::StartAllocation none = order();
   none.clear_slots();
   CHECK_FALSE(variables(none, around("CPU", 2)).contains("C10D_PORT"));

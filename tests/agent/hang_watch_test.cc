@@ -26,7 +26,8 @@ struct Bench {
     const timespec times[2] = {at, at};
     REQUIRE(::utimensat(AT_FDCWD, file.c_str(), times, 0) == 0);
   }
-  /// Seconds go by, looked at whenever the watch wants to; whether it said at any of the looks that the task hangs.
+  /// Seconds go by, looked at whenever the watch wants to; whether it said at any of the looks that the task
+  /// hangs.
   bool hangs_within(Duration time) {
     const MonoTime end = now + time;
     while (watch.next_look() <= end) {
@@ -45,7 +46,8 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("silence after a heartbeat is a hang once it has lasted for the timeout, and not before", "[hang_watch]") {
+TEST_CASE("silence after a heartbeat is a hang once it has lasted for the timeout, and not before",
+          "[hang_watch]") {
   Bench bench(80s);
   bench.beat(5000);
   CHECK_FALSE(bench.hangs_within(80s));  // seen first at the look after ten seconds

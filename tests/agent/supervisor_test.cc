@@ -62,8 +62,8 @@ struct Task {
     need(at.write_spec(spec));
     child =
         need(Child::spawn({.argv = group.empty() ? std::vector<std::string>{kSupervisor, dir.path()}
-                                                 : std::vector<std::string>{"/bin/sh", "-c", kEnterGroup, group, kSupervisor,
-                                                                            dir.path()},
+                                                 : std::vector<std::string>{"/bin/sh", "-c", kEnterGroup,
+                                                                            group, kSupervisor, dir.path()},
                            .new_session = true}));
   }
   ~Task() {
@@ -117,15 +117,18 @@ TEST_CASE("a signal is a signal", "[supervisor]") {
   }
 }
 
-TEST_CASE("a task that hangs is ended, also when it is deaf, and the log tells what its processes waited for", "[supervisor]") {
-  Task task(shell("trap '' TERM; mkfifo fifo; touch heartbeat; echo last; while :; do read x < fifo; done"), 200ms, "", 300ms);
+TEST_CASE("a task that hangs is ended, also when it is deaf, and the log tells what its processes waited for",
+          "[supervisor]") {
+  Task task(shell("trap '' TERM; mkfifo fifo; touch heartbeat; echo last; while :; do read x < fifo; done"),
+            200ms, "", 300ms);
   const TaskExit exit = task.end();
   CHECK(exit.hung_for == Duration(300ms));
   CHECK(exit.status == ExitStatus{0, SIGKILL});
   CHECK(exit.last_lines == std::vector<std::string>{"last"});
   const std::vector<std::string> lines = task.texts();
   REQUIRE(lines.size() >= 3);
-  CHECK(lines[1] == "ERROR: it hangs: no batch, no report and no output for 300ms (hang_timeout); it is ended");
+  CHECK(lines[1] ==
+        "ERROR: it hangs: no batch, no report and no output for 300ms (hang_timeout); it is ended");
   CHECK_THAT(lines[2], Catch::StartsWith("ERROR: sh (pid ") && Catch::Contains("): state S"));
 }
 
@@ -144,7 +147,8 @@ TEST_CASE("a program without heartbeats may be silent for as long as it likes", 
 }
 
 TEST_CASE("what a failing task printed last is kept beside its end", "[supervisor]") {
-  Task task(shell("for i in 1 2 3 4 5 6 7; do echo out $i; echo err $i >&2; done; printf '\n \nlast' >&2; exit 3"));
+  Task task(
+      shell("for i in 1 2 3 4 5 6 7; do echo out $i; echo err $i >&2; done; printf '\n \nlast' >&2; exit 3"));
   const TaskExit exit = task.end();
   CHECK(exit.last_lines == std::vector<std::string>{"err 4", "err 5", "err 6", "err 7", "last"});
   CHECK_FALSE(exit.memory_limit);
@@ -154,7 +158,8 @@ TEST_CASE("what a failing task printed last is kept beside its end", "[superviso
   CHECK(good.end().last_lines.empty());
 }
 
-TEST_CASE("a task that the kernel kills for want of memory is told from one that somebody killed", "[supervisor]") {
+TEST_CASE("a task that the kernel kills for want of memory is told from one that somebody killed",
+          "[supervisor]") {
   const SmallGroup group;
   if (!group.usable()) {
     WARN("skipped: no control group with a limit can be made here");

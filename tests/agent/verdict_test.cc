@@ -13,27 +13,31 @@ TEST_CASE("an end is named by whose fault it was, and shows what was printed las
     Exit expected;
   };
   const std::string python = "OSError: [Errno 28] No space left on device: '/ckpt/x'";
-  const std::string harness = "error: train (batch 7): the checkpoint was not saved: /c/1: No space left on device";
+  const std::string harness =
+      "error: train (batch 7): the checkpoint was not saved: /c/1: No space left on device";
   const std::string cuda = "error: train (batch 1): CUDA out of memory. Tried to allocate 20.00 MiB";
   const Row rows[] = {
       {{{0, 0}, "", {}, {}}, {Kind::kSucceeded, 0, "exit code 0"}},
       {{{7, 0}, "", {}, {}}, {Kind::kFailed, 7, "exit code 7"}},
       {{{1, 0}, "", {"Traceback:", "ValueError: bad lr"}, {}},
        {Kind::kFailed, 1, "exit code 1\nTraceback:\nValueError: bad lr"}},
-      {{{1, 0}, "", {std::string("\x1b[1mbold\0\xff", 10)}, {}}, {Kind::kFailed, 1, "exit code 1\n [1mbold\xE2\x90\x80\xEF\xBF\xBD"}},
+      {{{1, 0}, "", {std::string("\x1b[1mbold\0\xff", 10)}, {}},
+       {Kind::kFailed, 1, "exit code 1\n [1mbold\xE2\x90\x80\xEF\xBF\xBD"}},
       {{{127, 0}, "cannot run /x", {}, {}}, {Kind::kFailed, 127, "cannot run /x"}},
       {{{0, 11}, "", {}, {}}, {Kind::kFailed, 139, "signal 11 (Segmentation fault)"}},
       {{{0, 9}, "", {}, {}}, {Kind::kFailed, 137, "signal 9 (Killed)"}},
       {{{0, 9}, "", {"batch 3"}, 64 << 20},
        {Kind::kOutOfMemory, 137, "out of memory (the limit is 64.0MB): signal 9 (Killed)\nbatch 3"}},
       {{{0, 9}, "", {"batch 3"}, {}, std::chrono::seconds(90)},
-       {Kind::kHung, 137, "it hung: no batch, no report and no output for 1m 30s (hang_timeout): signal 9 (Killed)\nbatch 3"}},
+       {Kind::kHung, 137,
+        "it hung: no batch, no report and no output for 1m 30s (hang_timeout): signal 9 (Killed)\nbatch 3"}},
       {{{0, 0}, "", {}, {}, std::chrono::hours(1)},
        {Kind::kHung, 0, "it hung: no batch, no report and no output for 1h (hang_timeout): exit code 0"}},
       {{{1, 0}, "", {cuda}, {}}, {Kind::kOutOfMemory, 1, "out of memory: exit code 1\n" + cuda}},
       {{{1, 0}, "", {python}, {}}, {Kind::kStorageFull, 1, "storage full: exit code 1\n" + python}},
       {{{1, 0}, "", {harness, "det-launch: rank 0 ended with exit code 1"}, {}},
-       {Kind::kStorageFull, 1, "storage full: exit code 1\n" + harness + "\ndet-launch: rank 0 ended with exit code 1"}},
+       {Kind::kStorageFull, 1,
+        "storage full: exit code 1\n" + harness + "\ndet-launch: rank 0 ended with exit code 1"}},
   };
   for (const Row& row : rows) CHECK(verdict_of(row.exit) == row.expected);
 }

@@ -99,7 +99,8 @@ TEST_CASE("fingerprints are shown as people compare them") { CHECK(shown_fingerp
 TEST_CASE("the name of a connection says who is there, and fits an abstract socket") {
   for (const char* address : {"127.0.0.1", "::1", "2001:db8:1111:2222:3333:4444:5555:6666"}) {
     for (const std::string& certificate : {std::string(), std::string(64, 'a')}) {
-      const Peer peer{.address = address, .certificate = certificate, .believed = !certificate.empty(), .tls = true};
+      const Peer peer{
+          .address = address, .certificate = certificate, .believed = !certificate.empty(), .tls = true};
       const std::string name = peer_name(peer);
       INFO(name);
       CHECK(name.size() <= 107);

@@ -96,7 +96,8 @@ TEST_CASE("a dotted path sets and finds values", "[json]") {
 }
 
 TEST_CASE("a refusal can be printed though the text breaks off inside a character") {
-  for (const char* text : {"{\"a\": tr\xc3\xa9}", "{\"a\": \"\xc3\xa9\x01\"}", "\xc3\xa9", "[1, n\xe2\x82\xac]"}) {
+  for (const char* text :
+       {"{\"a\": tr\xc3\xa9}", "{\"a\": \"\xc3\xa9\x01\"}", "\xc3\xa9", "[1, n\xe2\x82\xac]"}) {
     const auto read = parse_json(text);
     REQUIRE_FALSE(read);
     CHECK_FALSE(read.error().message.empty());

@@ -1,8 +1,6 @@
 // Tests of the daemons' own log.
 #include "base/log.h"
 
-#include "base/log_history.h"
-
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -10,6 +8,7 @@
 #include "base/files.h"
 #include "base/ids.h"
 #include "base/json.h"
+#include "base/log_history.h"
 #include "base/text.h"
 #include "need.h"
 

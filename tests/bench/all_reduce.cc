@@ -1,5 +1,5 @@
-// All-reduce between two ranks of one machine over shared memory beside Gloo, by turns. Started twice by segments.py, with the
-// variables of a launcher; rank 0 prints the figures.
+// All-reduce between two ranks of one machine over shared memory beside Gloo, by turns. Started twice by
+// segments.py, with the variables of a launcher; rank 0 prints the figures.
 #include <torch/torch.h>
 
 #include "communicator.h"
@@ -38,7 +38,9 @@ int main() {
       if (round > 0) ratios.push_back(ours / theirs), times.push_back(ours);
     }
     if (!distributed.is_chief()) continue;
-    std::fprintf(stderr, "all-reduce of %s: %.1f us over shared memory, gloo %.1f\n", size.name, bench::median(times) * 1e6, bench::median(times) * 1e6 / bench::median(ratios));
-    bench::figure(std::string("all_reduce_shm_over_gloo_") + size.name, bench::median(ratios), "ratio", "<=", size.bound);
+    std::fprintf(stderr, "all-reduce of %s: %.1f us over shared memory, gloo %.1f\n", size.name,
+                 bench::median(times) * 1e6, bench::median(times) * 1e6 / bench::median(ratios));
+    bench::figure(std::string("all_reduce_shm_over_gloo_") + size.name, bench::median(ratios), "ratio",
+                  "<=", size.bound);
   }
 }

@@ -1,6 +1,6 @@
-// What saving a checkpoint of 256 MB costs: the time training stands still, beside a blocking torch::save and a copy in
-// memory; and the rate at which it becomes durable, beside fio's direct writes. By turns, in the same folder.
-// Usage: bench_checkpoint [DIRECTORY]
+// What saving a checkpoint of 256 MB costs: the time training stands still, beside a blocking torch::save and
+// a copy in memory; and the rate at which it becomes durable, beside fio's direct writes. By turns, in the
+// same folder. Usage: bench_checkpoint [DIRECTORY]
 #include <torch/torch.h>
 
 #include <cstring>
@@ -21,10 +21,11 @@ constexpr std::int64_t kBytes = 256 << 20;
 
 /// Bytes a second of fio writing as much, sequentially and directly, synced at the end.
 double fio_rate(const std::string& directory) {
-  const auto result = det::run_process({.argv = {"fio", "--name=write", "--directory=" + directory, "--size=256M", "--rw=write",
-                                                 "--bs=4M", "--direct=1", "--iodepth=4", "--ioengine=libaio",
-                                                 "--end_fsync=1", "--unlink=1", "--output-format=json"}})
-                          .value();
+  const auto result =
+      det::run_process({.argv = {"fio", "--name=write", "--directory=" + directory, "--size=256M",
+                                 "--rw=write", "--bs=4M", "--direct=1", "--iodepth=4", "--ioengine=libaio",
+                                 "--end_fsync=1", "--unlink=1", "--output-format=json"}})
+          .value();
   if (!result.ok()) throw std::runtime_error("fio failed (is it installed?): " + result.err);
   return nlohmann::json::parse(result.out)["jobs"][0]["write"]["bw_bytes"].get<double>();
 }
@@ -40,7 +41,8 @@ int main(int argc, char** argv) {
   state->client = det::make_local_client();
   det::ContextState& inside = *state;
   det::TrialContext context(std::move(state));
-  auto model = context.wrap_model(torch::nn::Sequential(torch::nn::Linear(8192, 4096), torch::nn::Linear(4096, 8192)));
+  auto model =
+      context.wrap_model(torch::nn::Sequential(torch::nn::Linear(8192, 4096), torch::nn::Linear(4096, 8192)));
   std::vector<double> stalls, copies, rates;
   det::CheckpointSaver saver(inside);
   for (int round = 0; round <= kRounds; ++round) {
@@ -60,13 +62,15 @@ int main(int argc, char** argv) {
     });
     const double blocking = bench::seconds_of([&] { torch::save(model, directory + "/model.pt"); });
     const double fio = fio_rate(directory);
-    for (const auto& entry : std::filesystem::directory_iterator(directory)) std::filesystem::remove_all(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      std::filesystem::remove_all(entry.path());
     if (round == 0) continue;  // buffers are made, files found
     stalls.push_back(stall / blocking);
     copies.push_back(stall / copy);
     rates.push_back(kBytes / durable / fio);
-    std::fprintf(stderr, "stall %.1f ms, copy %.1f ms, torch::save %.1f ms; durable %.2f GB/s, fio %.2f GB/s\n", stall * 1e3,
-                 copy * 1e3, blocking * 1e3, kBytes / durable / 1e9, fio / 1e9);
+    std::fprintf(stderr,
+                 "stall %.1f ms, copy %.1f ms, torch::save %.1f ms; durable %.2f GB/s, fio %.2f GB/s\n",
+                 stall * 1e3, copy * 1e3, blocking * 1e3, kBytes / durable / 1e9, fio / 1e9);
   }
   bench::figure("checkpoint_stall_over_torch_save", bench::median(stalls), "ratio", "<=", 0.15);
   bench::figure("checkpoint_stall_over_memcpy", bench::median(copies), "ratio", "<=", 1.3);

@@ -1,7 +1,7 @@
-// Owns the benchmark of the whole core: what an event and all that follows from it (searcher, scheduler, rows, messages)
-// cost on 10,000 slots with 100,000 trials waiting, beside 100 slots, by turns; and how long 100,000 trials take from
-// submission to their end, with agents that only say what they would. And how long the core stands still for those who
-// ask why something waits, or for the queue.
+// Owns the benchmark of the whole core: what an event and all that follows from it (searcher, scheduler,
+// rows, messages) cost on 10,000 slots with 100,000 trials waiting, beside 100 slots, by turns; and how long
+// 100,000 trials take from submission to their end, with agents that only say what they would. And how long
+// the core stands still for those who ask why something waits, or for the queue.
 #include "master/core/core.h"
 
 #include <time.h>
@@ -36,7 +36,8 @@ expconf::Hyperparameter real(double low, double high) {
   return range;
 }
 
-std::shared_ptr<expconf::ExperimentConfig> search(const std::string& name, std::int64_t trials, std::int64_t concurrent) {
+std::shared_ptr<expconf::ExperimentConfig> search(const std::string& name, std::int64_t trials,
+                                                  std::int64_t concurrent) {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   config->searcher.name = name;
   config->searcher.metric = "loss";
@@ -91,7 +92,7 @@ class World {
   }
 
   Core& core() { return *core_; }
-  std::vector<StartAllocation> started;    ///< what the newest steps told agents to run
+  std::vector<StartAllocation> started;  ///< what the newest steps told agents to run
   std::vector<AllocationId> asked_to_leave;
   /// Where rows go; nowhere when null.
   sim::MemoryDisk* disk_ = nullptr;
@@ -131,8 +132,8 @@ void fill(World& world, int trials) {
   }
 }
 
-/// A full cluster where things happen: trials attach, report, end and are killed, and searches go on; important
-/// experiments come, others change their place; agents go and come back.
+/// A full cluster where things happen: trials attach, report, end and are killed, and searches go on;
+/// important experiments come, others change their place; agents go and come back.
 class Busy {
  public:
   Busy(int agents, int trials, scheduler::Policy policy) : world_(agents, policy) { fill(world_, trials); }
@@ -154,7 +155,9 @@ class Busy {
  private:
   int below(int bound) { return static_cast<int>(random_.below(static_cast<std::uint64_t>(bound))); }
   void measure(const Input& input) { micros.push_back(world_.step(input)); }
-  const StartAllocation& any() { return running_[static_cast<std::size_t>(below(static_cast<int>(running_.size())))]; }
+  const StartAllocation& any() {
+    return running_[static_cast<std::size_t>(below(static_cast<int>(running_.size())))];
+  }
 
   void take() {
     for (StartAllocation& start : world_.started) running_.push_back(std::move(start));

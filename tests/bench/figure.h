@@ -26,7 +26,8 @@ inline double median(std::vector<double> values) {
 }
 
 /// `relation` is "<=" or ">=".
-inline void figure(const std::string& name, double value, const char* unit, const char* relation, double bound) {
+inline void figure(const std::string& name, double value, const char* unit, const char* relation,
+                   double bound) {
   const bool ok = relation[0] == '<' ? value <= bound : value >= bound;
   std::printf("%s %.4g %s %s%.4g %s\n", name.c_str(), value, unit, relation, bound, ok ? "ok" : "short");
   std::fflush(stdout);

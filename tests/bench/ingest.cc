@@ -1,6 +1,7 @@
-// Owns the benchmark of what a real master takes in: bench_ingest MASTER PASSWORD_FILE DATABASE [SECONDS]. A user submits,
-// an agent that starts nothing is given trials, their processes report metrics a call each and in streams, and the agent
-// ships logs; all is acknowledged when it is durable. By turns with it the same rows go to the same PostgreSQL by COPY.
+// Owns the benchmark of what a real master takes in: bench_ingest MASTER PASSWORD_FILE DATABASE [SECONDS]. A
+// user submits, an agent that starts nothing is given trials, their processes report metrics a call each and
+// in streams, and the agent ships logs; all is acknowledged when it is durable. By turns with it the same
+// rows go to the same PostgreSQL by COPY.
 #include <libpq-fe.h>
 
 #include <cstdlib>
@@ -17,7 +18,8 @@ using bench::check;
 using bench::Clock;
 
 constexpr int kTrials = 16, kConnections = 4, kInFlight = 256, kRounds = 3, kLogBatch = 1000;
-const char* const kReport = R"({"loss":0.6931471805599453,"accuracy":0.9125,"grad_norm":1.73205,"lr":0.001,"samples_per_second":15321.5})";
+const char* const kReport =
+    R"({"loss":0.6931471805599453,"accuracy":0.9125,"grad_norm":1.73205,"lr":0.001,"samples_per_second":15321.5})";
 
 struct World {
   std::string address, database;
@@ -43,7 +45,8 @@ void submit_to_allocation(World& world) {
 }
 
 void start_trials(World& world) {
-  world.user->submit("{name: random, metric: loss, max_trials: 16, max_concurrent_trials: 16, max_length: {batches: 1}}");
+  world.user->submit(
+      "{name: random, metric: loss, max_trials: 16, max_concurrent_trials: 16, max_length: {batches: 1}}");
   for (int i = 0; i < kTrials; ++i) {
     world.trials.push_back(world.agent->next().allocation);
     world.agent->say(world.trials.back().allocation_id(), v1::AllocationUpdate::STATE_RUNNING);
@@ -62,7 +65,8 @@ class Unary {
     took_.assign(1 << 22, 0);
     done_ = 0;
     running_ = kInFlight;
-    end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(world_.seconds));
+    end_ = Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(world_.seconds));
     const double seconds = bench::seconds_of([&] {
       for (int i = 0; i < kInFlight; ++i) send(new Call, static_cast<std::size_t>(i));
       finished_.pop();
@@ -93,7 +97,8 @@ class Unary {
     metrics.set_steps_completed(static_cast<int>(++world_.step));
     call->begin = Clock::now();
     stubs_[number % stubs_.size()]->async()->ReportTrialTrainingMetrics(
-        call->context.get(), &call->request, &call->response, [this, call, number](const grpc::Status& status) {
+        call->context.get(), &call->request, &call->response,
+        [this, call, number](const grpc::Status& status) {
           check(status, "a report");
           took_[static_cast<std::size_t>(done_++)] =
               std::chrono::duration<double>(Clock::now() - call->begin).count() * 1e3;
@@ -135,7 +140,8 @@ double stream(World& world, int streams) {
           std::int64_t before = 0;
           while (session->Read(&heard)) {
             if (!heard.has_acknowledged()) continue;
-            acknowledged += heard.acknowledged().sequence() - std::exchange(before, heard.acknowledged().sequence());
+            acknowledged +=
+                heard.acknowledged().sequence() - std::exchange(before, heard.acknowledged().sequence());
           }
         });
         const auto begin = Clock::now();
@@ -212,7 +218,8 @@ void run_sql(PGconn* connection, const char* sql) {
 }
 
 /// Rows a second by COPY, 1,000 a transaction; `row` gives one as COPY's text.
-double copy(World& world, const char* table, const char* columns, const std::function<std::string(std::int64_t)>& row) {
+double copy(World& world, const char* table, const char* columns,
+            const std::function<std::string(std::int64_t)>& row) {
   PGconn* connection = PQconnectdb(world.database.c_str());
   const std::string mine = std::string("bench_") + table;
   run_sql(connection, ("DROP TABLE IF EXISTS " + mine).c_str());
@@ -227,7 +234,8 @@ double copy(World& world, const char* table, const char* columns, const std::fun
     PQputCopyData(connection, text.data(), static_cast<int>(text.size()));
     PQputCopyEnd(connection, nullptr);
     while (PGresult* result = PQgetResult(connection)) {
-      if (PQresultStatus(result) != PGRES_COMMAND_OK) check({grpc::INTERNAL, PQerrorMessage(connection)}, "copy");
+      if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        check({grpc::INTERNAL, PQerrorMessage(connection)}, "copy");
       PQclear(result);
     }
   }
@@ -249,16 +257,19 @@ void measure(World& world) {
     calls.push_back(unary.run(ms));
     p99.push_back(-bench::percentile(ms, 0.99));
     streamed.push_back(stream(world, 8));
-    metric_copy.push_back(copy(world, "metrics", "trial_id, run, grp, steps_completed, reported, metrics", [](std::int64_t n) {
-      return std::to_string(n % 8) + "\t1\ttraining\t" + std::to_string(n) + "\t2026-01-01 00:00:00Z\t" + kReport + "\n";
-    }));
+    metric_copy.push_back(
+        copy(world, "metrics", "trial_id, run, grp, steps_completed, reported, metrics", [](std::int64_t n) {
+          return std::to_string(n % 8) + "\t1\ttraining\t" + std::to_string(n) + "\t2026-01-01 00:00:00Z\t" +
+                 kReport + "\n";
+        }));
     logs.push_back(ship_logs(world, next_line));
-    log_copy.push_back(copy(world, "task_logs", "task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log",
-                            [&](std::int64_t n) {
-                              const v1::StartAllocation& trial = world.trials[static_cast<std::size_t>(n % 4)];
-                              return trial.task_id() + "\t" + trial.allocation_id() +
-                                     "\tbench\t0\t2026-01-01 00:00:00Z\tINFO\tstdout\ttask\t" + log_line(n) + "\n";
-                            }));
+    log_copy.push_back(
+        copy(world, "task_logs", "task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log",
+             [&](std::int64_t n) {
+               const v1::StartAllocation& trial = world.trials[static_cast<std::size_t>(n % 4)];
+               return trial.task_id() + "\t" + trial.allocation_id() +
+                      "\tbench\t0\t2026-01-01 00:00:00Z\tINFO\tstdout\ttask\t" + log_line(n) + "\n";
+             }));
     log_share.push_back(logs.back() / log_copy.back());
   }
   bench::figure("ingest_unary", best(calls), "reports/s", ">=", 15'000);

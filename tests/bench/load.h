@@ -1,5 +1,5 @@
-// Owns what the benchmarks of a real master are made of: a user, an agent that starts nothing, and the trials that the
-// master has put on it.
+// Owns what the benchmarks of a real master are made of: a user, an agent that starts nothing, and the trials
+// that the master has put on it.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -1,5 +1,5 @@
-// How fast data comes: the MNIST loader beside a loop by hand and the usual torch::data pipeline, on one thread; what the
-// loader adds to a training step of the CNN; image folders read by one and two workers.
+// How fast data comes: the MNIST loader beside a loop by hand and the usual torch::data pipeline, on one
+// thread; what the loader adds to a training step of the CNN; image folders read by one and two workers.
 #include <sys/resource.h>
 #include <torch/torch.h>
 
@@ -17,8 +17,8 @@ namespace {
 constexpr std::int64_t kRecords = 20000, kBatch = 64, kPixels = 28 * 28;
 constexpr int kBatches = 300, kRounds = 9;
 
-__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3"))) void convert(const std::uint8_t* from,
-                                                                                          float* to) {
+__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3"))) void convert(
+    const std::uint8_t* from, float* to) {
   for (std::int64_t k = 0; k < kPixels; ++k) to[k] = from[k] * 0.0126F - 0.419F;
 }
 
@@ -30,7 +30,8 @@ double by_hand(const torch::Tensor& pixels, const torch::Tensor& labels, const t
   double sum = 0;
   const double seconds = bench::seconds_of([&] {
     for (int i = 0; i < kBatches; ++i) {
-      torch::Tensor images = torch::empty({kBatch, 1, 28, 28}), targets = torch::empty({kBatch}, torch::kLong);
+      torch::Tensor images = torch::empty({kBatch, 1, 28, 28}),
+                    targets = torch::empty({kBatch}, torch::kLong);
       auto* out = images.data_ptr<float>();
       for (std::int64_t j = 0; j < kBatch; ++j) {
         const std::int64_t record = next[(i * kBatch + j) % kRecords];
@@ -54,7 +55,8 @@ double with_loader(const det::DataLoader& loader) {
 /// As LibTorch's documentation shows it: floats at load, Normalize and Stack.
 class Digits : public torch::data::Dataset<Digits> {
  public:
-  Digits(torch::Tensor images, torch::Tensor labels) : images_(std::move(images)), labels_(std::move(labels)) {}
+  Digits(torch::Tensor images, torch::Tensor labels)
+      : images_(std::move(images)), labels_(std::move(labels)) {}
   torch::data::Example<> get(std::size_t index) override { return {images_[index], labels_[index]}; }
   torch::optional<std::size_t> size() const override { return images_.size(0); }
 
@@ -136,7 +138,8 @@ void image_folder(const std::string& directory) {
       }
       busy.push_back((processor_seconds() - before) / seconds / static_cast<double>(cores));
       faster.push_back(seconds_of_one / seconds / static_cast<double>(cores));
-      std::fprintf(stderr, "%.0f images/s with %d workers\n", kBatches * kBatch / seconds, static_cast<int>(workers));
+      std::fprintf(stderr, "%.0f images/s with %d workers\n", kBatches * kBatch / seconds,
+                   static_cast<int>(workers));
     }
   }
   bench::figure("loader_image_folder_busy_share_of_cores", bench::median(busy), "ratio", ">=", 0.9);

@@ -1,4 +1,5 @@
-// Owns what every training benchmark trains: the CNN of the MNIST example, and an MLP so small that only overhead counts.
+// Owns what every training benchmark trains: the CNN of the MNIST example, and an MLP so small that only
+// overhead counts.
 #pragma once
 
 #include <torch/torch.h>
@@ -32,7 +33,8 @@ inline torch::nn::Sequential make_cnn() {
 /// "mlp" or "cnn", with random data.
 inline Model make_model(const std::string& name) {
   if (name == "mlp") {
-    auto rows = std::make_shared<det::TensorDataset>(torch::randn({20000, 16}), torch::randint(0, 4, {20000}, torch::kLong));
+    auto rows = std::make_shared<det::TensorDataset>(torch::randn({20000, 16}),
+                                                     torch::randint(0, 4, {20000}, torch::kLong));
     return {make_mlp(), std::move(rows), 32, 3000};
   }
   if (name != "cnn") throw std::invalid_argument("no such model: " + name);

@@ -1,7 +1,8 @@
-// Owns the load of readers beside reporters on a real master: bench_reads MASTER PASSWORD_FILE EXPERIMENTS SECONDS. 200
-// reads a second (a page of experiments, an experiment, a trial, by turns) come when they are due, whether the ones before
-// are answered or not, beside 1,000 reports a second of 100 running trials. Says "running" when these run; after it has
-// printed its figures it waits for the end of its input, so that the trials go on running.
+// Owns the load of readers beside reporters on a real master: bench_reads MASTER PASSWORD_FILE EXPERIMENTS
+// SECONDS. 200 reads a second (a page of experiments, an experiment, a trial, by turns) come when they are
+// due, whether the ones before are answered or not, beside 1,000 reports a second of 100 running trials. Says
+// "running" when these run; after it has printed its figures it waits for the end of its input, so that the
+// trials go on running.
 #include <cstdlib>
 
 #include "base/random.h"
@@ -23,7 +24,8 @@ void wait_until(Clock::time_point due) {
 }
 
 std::vector<v1::StartAllocation> start_trials(const bench::User& user, bench::Agent& agent) {
-  user.submit("{name: random, metric: loss, max_trials: 100, max_concurrent_trials: 100, max_length: {batches: 1}}");
+  user.submit(
+      "{name: random, metric: loss, max_trials: 100, max_concurrent_trials: 100, max_length: {batches: 1}}");
   std::vector<v1::StartAllocation> trials;
   for (int i = 0; i < kTrials; ++i) {
     trials.push_back(agent.next().allocation);
@@ -47,10 +49,12 @@ std::int64_t report(const std::string& address, const v1::StartAllocation& trial
   if (!session->Read(&heard)) check(session->Finish(), "a session");
   std::int64_t acknowledged = 0;
   std::thread reader([&] {
-    while (session->Read(&heard)) acknowledged = std::max<std::int64_t>(acknowledged, heard.acknowledged().sequence());
+    while (session->Read(&heard))
+      acknowledged = std::max<std::int64_t>(acknowledged, heard.acknowledged().sequence());
   });
   std::int64_t sequence = 0;
-  for (auto due = Clock::now(); due < end; due += std::chrono::microseconds(1'000'000 * kReporters / kReportsPerSecond)) {
+  for (auto due = Clock::now(); due < end;
+       due += std::chrono::microseconds(1'000'000 * kReporters / kReportsPerSecond)) {
     wait_until(due);
     v1::Report& report = *message.mutable_report();
     report.set_sequence(++sequence);
@@ -68,7 +72,10 @@ std::int64_t report(const std::string& address, const v1::StartAllocation& trial
 class Readers {
  public:
   Readers(const std::string& address, const bench::User& user, int experiments)
-      : user_(user), channel_(bench::connect(address, 1)), other_(bench::connect(address, 2)), count_(experiments) {}
+      : user_(user),
+        channel_(bench::connect(address, 1)),
+        other_(bench::connect(address, 2)),
+        count_(experiments) {}
 
   /// Milliseconds from when each was due to its answer, by kind.
   void run(Clock::time_point end) {
@@ -109,15 +116,17 @@ class Readers {
       request.set_order_by(v1::ORDER_BY_DESC);
       request.set_limit(40);
       request.set_offset(number % 2 == 0 ? 0 : id / 2);
-      read<v1::GetExperimentsRequest, v1::GetExperimentsResponse>(0, due, request, [this](auto& call, auto done) {
-        experiments_->async()->GetExperiments(&call.context, &call.request, &call.response, done);
-      });
+      read<v1::GetExperimentsRequest, v1::GetExperimentsResponse>(
+          0, due, request, [this](auto& call, auto done) {
+            experiments_->async()->GetExperiments(&call.context, &call.request, &call.response, done);
+          });
     } else if (number % 3 == 1) {
       v1::GetExperimentRequest request;
       request.set_experiment_id(id);
-      read<v1::GetExperimentRequest, v1::GetExperimentResponse>(1, due, request, [this](auto& call, auto done) {
-        experiments_->async()->GetExperiment(&call.context, &call.request, &call.response, done);
-      });
+      read<v1::GetExperimentRequest, v1::GetExperimentResponse>(
+          1, due, request, [this](auto& call, auto done) {
+            experiments_->async()->GetExperiment(&call.context, &call.request, &call.response, done);
+          });
     } else {
       v1::GetTrialRequest request;
       request.set_trial_id(id);
@@ -154,10 +163,13 @@ int main(int argc, char** argv) {
   for (std::thread& thread : threads) thread.join();
   constexpr const char* kNames[] = {"list", "experiment", "trial"};
   for (int i = 0; i < 3; ++i) {
-    bench::figure(std::string("reads_") + kNames[i] + "_p50", bench::percentile(readers.ms[i], 0.5), "ms", "<=", 50);
-    bench::figure(std::string("reads_") + kNames[i] + "_p99", bench::percentile(readers.ms[i], 0.99), "ms", "<=", 50);
+    bench::figure(std::string("reads_") + kNames[i] + "_p50", bench::percentile(readers.ms[i], 0.5), "ms",
+                  "<=", 50);
+    bench::figure(std::string("reads_") + kNames[i] + "_p99", bench::percentile(readers.ms[i], 0.99), "ms",
+                  "<=", 50);
   }
-  bench::figure("reads_beside_reports", static_cast<double>(reports) / std::atoi(argv[4]), "reports/s", ">=", 950);
+  bench::figure("reads_beside_reports", static_cast<double>(reports) / std::atoi(argv[4]), "reports/s",
+                ">=", 950);
   std::puts("running");
   std::fflush(stdout);
   while (std::getchar() != EOF) {

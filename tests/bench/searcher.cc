@@ -17,18 +17,22 @@ using det::expconf::ExperimentConfig;
 using det::expconf::Hyperparameter;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 void figure(const char* name, double value, const char* unit, double bound, bool at_least) {
   const bool ok = at_least ? value >= bound : value <= bound;
-  std::printf("%s %.4g %s %s%.4g %s\n", name, value, unit, at_least ? ">=" : "<=", bound, ok ? "ok" : "short");
+  std::printf("%s %.4g %s %s%.4g %s\n", name, value, unit, at_least ? ">=" : "<=", bound,
+              ok ? "ok" : "short");
   std::fflush(stdout);
 }
 
 /// Large blocks are mapped on their own.
 std::size_t allocated() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 
-std::shared_ptr<ExperimentConfig> make_config(const char* name, std::int64_t trials, std::int64_t concurrent) {
+std::shared_ptr<ExperimentConfig> make_config(const char* name, std::int64_t trials,
+                                              std::int64_t concurrent) {
   auto config = std::make_shared<ExperimentConfig>();
   config->searcher.name = name;
   config->searcher.metric = "loss";
@@ -58,7 +62,9 @@ void a_million(const char* policy, const char* prefix) {
   constexpr std::int64_t kTrials = 1'000'000;
   auto config = make_config("async_halving", kTrials, 500);
   config->searcher.rung_policy = policy;
-  const Surface surface = [](TrialNumber, const Sample& sample, double time) { return learned(sample, time); };
+  const Surface surface = [](TrialNumber, const Sample& sample, double time) {
+    return learned(sample, time);
+  };
   auto start = Clock::now();
   const auto result = simulate(config, surface, {.workers = 500, .spans = false});
   double seconds = seconds_since(start);
@@ -70,23 +76,31 @@ void a_million(const char* policy, const char* prefix) {
   figure((std::string(prefix) + ".1M_trials").c_str(), seconds, "s", 1, false);
   std::vector<Event> events;
   events.reserve(static_cast<std::size_t>(result->events));
-  (void)simulate(config, surface, {.workers = 500, .spans = false, .on_event = [&](const Event& event) { events.push_back(event); }});
+  (void)simulate(config, surface, {.workers = 500, .spans = false, .on_event = [&](const Event& event) {
+                                     events.push_back(event);
+                                   }});
   const std::size_t before = allocated();
   auto searcher = Searcher::create(config);
   const auto again = Clock::now();
   for (const Event& event : events) (void)searcher->handle(event);
-  figure((std::string(prefix) + ".decision").c_str(), seconds_since(again) / static_cast<double>(events.size()) * 1e9, "ns", 1000, false);
+  figure((std::string(prefix) + ".decision").c_str(),
+         seconds_since(again) / static_cast<double>(events.size()) * 1e9, "ns", 1000, false);
   const double bytes = static_cast<double>(allocated() - before);
-  figure((std::string(prefix) + ".memory").c_str(), bytes / static_cast<double>(searcher->created()), "B/trial", 128, false);
+  figure((std::string(prefix) + ".memory").c_str(), bytes / static_cast<double>(searcher->created()),
+         "B/trial", 128, false);
   const double promoted = static_cast<double>(kTrials - result->stopped_at.at(1)) / (kTrials / 4.0) - 1;
   figure((std::string(prefix) + ".promoted_beyond").c_str(), promoted * 100, "%", 1, false);
 }
 
 void snapshot_time() {
   auto config = make_config("async_halving", 100'000, 500);
-  const Surface surface = [](TrialNumber, const Sample& sample, double time) { return learned(sample, time); };
+  const Surface surface = [](TrialNumber, const Sample& sample, double time) {
+    return learned(sample, time);
+  };
   auto searcher = Searcher::create(config);
-  (void)simulate(config, surface, {.workers = 500, .spans = false, .on_event = [&](const Event& event) { (void)searcher->handle(event); }});
+  (void)simulate(config, surface, {.workers = 500, .spans = false, .on_event = [&](const Event& event) {
+                                     (void)searcher->handle(event);
+                                   }});
   const auto start = Clock::now();
   const std::string text = searcher->snapshot().dump();
   figure("searcher.snapshot_100k", seconds_since(start) * 1e3, "ms", 50, false);
@@ -98,7 +112,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// When a trial within the best 0.1 % of random points has trained to its end; quality is known from the point.
+/// When a trial within the best 0.1 % of random points has trained to its end; quality is known from the
+/// point.
 double time_to_good(const char* name, const char* policy, std::uint32_t seed) {
   auto config = make_config(name, 20'000, 25);
   config->searcher.rung_policy = policy;
@@ -110,11 +125,13 @@ double time_to_good(const char* name, const char* policy, std::uint32_t seed) {
     return sample.values[0].real + 0.1 * (noise.uniform() - 0.5) / std::max(time, 1.0);
   };
   std::vector<double> quality;
-  Simulation result = *simulate(config, [&](TrialNumber trial, const Sample& sample, double time) {
-    if (quality.size() <= trial) quality.resize(trial + 1, 1);
-    quality[trial] = sample.values[0].real;
-    return surface(trial, sample, time);
-  }, {.workers = 25});
+  Simulation result = *simulate(config,
+                                [&](TrialNumber trial, const Sample& sample, double time) {
+                                  if (quality.size() <= trial) quality.resize(trial + 1, 1);
+                                  quality[trial] = sample.values[0].real;
+                                  return surface(trial, sample, time);
+                                },
+                                {.workers = 25});
   for (const Span& span : result.spans) {
     if (quality[span.trial] < 0.001 && result.trained[span.trial] == 256) found = std::min(found, span.end);
   }
@@ -145,7 +162,8 @@ void tpe_beside_random(const char* name) {
         const Surface surface = *make_surface(shape, config->hyperparameters, 256);
         double best = 1e9;
         const Surface watched = [&](TrialNumber trial, const Sample& sample, double time) {
-          if (time >= 256) best = std::min(best, surface(0, sample, 1e12));  // the floor: what training for ever gives
+          if (time >= 256)
+            best = std::min(best, surface(0, sample, 1e12));  // the floor: what training for ever gives
           return surface(trial, sample, time);
         };
         (void)simulate(config, watched, {.workers = 8});

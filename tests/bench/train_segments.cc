@@ -1,11 +1,12 @@
-// Trains in segments for segments.py: prints "ready", then for every line on standard input trains a segment and prints
-// the seconds that one batch took. So programs that are compared run by turns.
+// Trains in segments for segments.py: prints "ready", then for every line on standard input trains a segment
+// and prints the seconds that one batch took. So programs that are compared run by turns.
 //   bench_train_segments bare MODEL       the loop by hand, as anybody writes it on LibTorch
 //   bench_train_segments trainer MODEL    det::Trainer, with a report every 100 batches
 //   bench_train_segments bf16 MODEL       the same with precision bf16
-//   bench_train_segments exact MODEL      the same with `reproducibility: exact`, as one process or one of several
-//   bench_train_segments alone|shm|gloo|early-shm|late-gloo|… MODEL
-// The last ones are a process of several (RANK, WORLD_SIZE, …): without exchange; over a transport, during the backward pass
+//   bench_train_segments exact MODEL      the same with `reproducibility: exact`, as one process or one of
+//   several bench_train_segments alone|shm|gloo|early-shm|late-gloo|… MODEL
+// The last ones are a process of several (RANK, WORLD_SIZE, …): without exchange; over a transport, during
+// the backward pass
 // ("early") or after it ("late"), or as det::run chooses.
 #include <chrono>
 #include <cstdio>
@@ -64,16 +65,21 @@ class CountingClient final : public det::Client {
 class BenchTrial : public det::Trial {
  public:
   BenchTrial(det::TrialContext& context, const bench::Model& model)
-      : context_(context), bench_(model), turns_(model.segment), model_(context.wrap_model(model.net)),
+      : context_(context),
+        bench_(model),
+        turns_(model.segment),
+        model_(context.wrap_model(model.net)),
         optimizer_(context.wrap_optimizer(torch::optim::SGD(model_->parameters(), bench::sgd()))) {}
   det::DataLoader build_training_data_loader() override {
     return {bench_.data, {.batch_size = bench_.batch_size, .shuffle = true}};
   }
-  det::DataLoader build_validation_data_loader() override { return {det::TensorDataset(torch::zeros({1, 1})), {}}; }
+  det::DataLoader build_validation_data_loader() override {
+    return {det::TensorDataset(torch::zeros({1, 1})), {}};
+  }
   det::Metrics train_batch(det::Batch& batch, int64_t, int64_t number) override {
     // Once a batch: `exact` comes here for each shard of it.
-    if (std::exchange(newest_, number) != number && number >= kWarmUp && (number - kWarmUp) % bench_.segment == 0 &&
-        !turns_.next())
+    if (std::exchange(newest_, number) != number && number >= kWarmUp &&
+        (number - kWarmUp) % bench_.segment == 0 && !turns_.next())
       std::_Exit(0);
     torch::Tensor loss = torch::cross_entropy_loss(model_->forward(batch.data()), batch.target());
     context_.backward(loss);
@@ -101,13 +107,15 @@ int with_trainer(const std::string& mode, const std::string& name) {
         bench::Model model = bench::make_model(name);
         det::ContextState& state = context.state();
         // The same records a step as without: a rank's shards share what would be its batch.
-        if (state.exact) model.batch_size = model.batch_size * state.distributed->size() / state.exact->shards;
+        if (state.exact)
+          model.batch_size = model.batch_size * state.distributed->size() / state.exact->shards;
         state.client = std::make_unique<CountingClient>();
         if (mode == "alone") {
           state.communicator.reset();
         } else if (state.communicator != nullptr && mode != "exact") {
           state.communicator.reset();
-          state.communicator = det::make_communicator(*state.distributed, state.device, mode.substr(mode.find('-') + 1));
+          state.communicator =
+              det::make_communicator(*state.distributed, state.device, mode.substr(mode.find('-') + 1));
           if (mode.starts_with("late")) state.reduction.overlap = false;
           if (mode.starts_with("early")) state.reduction.overlap = true;
         }
@@ -133,8 +141,8 @@ int by_hand(const std::string& name) {
   for (int i = 0;; ++i) {
     if (i >= kWarmUp && (i - kWarmUp) % bench.segment == 0 && !turns.next()) return sum == 0.5;
     if (position + bench.batch_size > order.numel()) position = 0;
-    const det::Batch batch =
-        det::to_device(bench.data->get_batch({shuffled + position, shuffled + position + bench.batch_size}), device);
+    const det::Batch batch = det::to_device(
+        bench.data->get_batch({shuffled + position, shuffled + position + bench.batch_size}), device);
     position += bench.batch_size;
     torch::Tensor loss = torch::cross_entropy_loss(model->forward(batch.data()), batch.target());
     optimizer.zero_grad();

@@ -7,9 +7,7 @@
 #include "fake_master.h"
 
 namespace det::cli::test {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("wrong usage is one line on stderr and code 2, with the nearest word") {
   FakeMaster master;

@@ -1,5 +1,5 @@
-// Owns the list of commands: what upstream's client has is here or says why not, help shows flags and an example, the
-// reference page is that of the code.
+// Owns the list of commands: what upstream's client has is here or says why not, help shows flags and an
+// example, the reference page is that of the code.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <iostream>
@@ -94,8 +94,9 @@ void add_reference(const Command& command, const std::string& above, std::string
     app.set_help_flag();
     const Action kept = command.declare(app);
     std::vector<std::string> others(command.names.begin() + 1, command.names.end());
-    text += "| `det " + path + arguments_text(app) + "`" + (others.empty() ? "" : " (" + join(others, ", ") + ")") + " | " +
-            command.summary + " |" + flags_text(app) + " |\n";
+    text += "| `det " + path + arguments_text(app) + "`" +
+            (others.empty() ? "" : " (" + join(others, ", ") + ")") + " | " + command.summary + " |" +
+            flags_text(app) + " |\n";
   }
   for (const Command& verb : command.verbs) add_reference(verb, path + " ", text);
 }

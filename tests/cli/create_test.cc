@@ -225,7 +225,8 @@ TEST_CASE("what .detignore names is not sent") {
   const Project project(kGood);
   REQUIRE(write_file_atomic(project.dir + "/.detignore", "*.log\n!keep.log\n/data/\n"));
   REQUIRE(make_directories(project.dir + "/data"));
-  for (const char* name : {"a.log", "keep.log", "data/x"}) REQUIRE(write_file_atomic(project.dir + "/" + name, "x"));
+  for (const char* name : {"a.log", "keep.log", "data/x"})
+    REQUIRE(write_file_atomic(project.dir + "/" + name, "x"));
   CHECK(master.det({"experiment", "create", "const.yaml", "."}, project.dir).status.code == 0);
   REQUIRE(master.world.archives.size() == 1);
   const auto items = check_archive(master.world.archives.front());
@@ -235,9 +236,12 @@ TEST_CASE("what .detignore names is not sent") {
   CHECK(paths == std::vector<std::string>{".detignore", "const.yaml", "keep.log", "model_def.cpp"});
 }
 
-TEST_CASE("a test on the cluster is one batch, followed to its end and archived; a failed one shows the log") {
+TEST_CASE(
+    "a test on the cluster is one batch, followed to its end and archived; a failed one shows the log") {
   FakeMaster master;
-  const Project project("name: x\nentrypoint: run\nsearcher: {name: random, metric: loss, max_trials: 8, max_length: {batches: 100}}\n");
+  const Project project(
+      "name: x\nentrypoint: run\nsearcher: {name: random, metric: loss, max_trials: 8, max_length: {batches: "
+      "100}}\n");
   master.world.experiments[1] = experiment(v1::STATE_COMPLETED);
   const auto done = master.det({"experiment", "create", "const.yaml", ".", "--test-mode"}, project.dir);
   INFO(done.err);
@@ -263,7 +267,8 @@ TEST_CASE("--local runs only tests, and only of trial classes") {
   const auto alone = master.det({"experiment", "create", "const.yaml", ".", "--local"}, project.dir);
   CHECK(alone.status.code == 2);
   CHECK(alone.err == "det: --local runs only tests: say --local --test\n");
-  const auto command = master.det({"experiment", "create", "const.yaml", ".", "--local", "--test"}, project.dir);
+  const auto command =
+      master.det({"experiment", "create", "const.yaml", ".", "--local", "--test"}, project.dir);
   CHECK(command.status.code == 2);
   CHECK(command.err.find("runs a trial class") != std::string::npos);
   CHECK(master.det({"experiment", "create", "const.yaml", ".", "-t", "-f"}, project.dir).status.code == 2);

@@ -30,7 +30,9 @@ v1::Experiment experiment(int id, double rate, const std::string& image) {
 v1::Trial trial(int id, double loss) {
   v1::Trial made;
   made.set_id(id);
-  auto& group = *(*made.mutable_summary_metrics()->mutable_fields())["validation"].mutable_struct_value()->mutable_fields();
+  auto& group = *(*made.mutable_summary_metrics()->mutable_fields())["validation"]
+                     .mutable_struct_value()
+                     ->mutable_fields();
   (*group["loss"].mutable_struct_value()->mutable_fields())["last"].set_number_value(loss);
   return made;
 }
@@ -62,8 +64,10 @@ TEST_CASE("two experiments are compared by code, configuration, environment and 
   master.world.experiments[3] = experiment(3, 0.1, "old");
   master.world.experiments[4] = experiment(4, 0.2, "new");
   master.world.trials = {trial(30, 1.5), trial(40, 0.5)};
-  master.world.model_defs[3] = pack_entries({{"model.cpp", "one\ntwo\n"}, {"gone.txt", "x\n"}, {"same", "s"}}).value();
-  master.world.model_defs[4] = pack_entries({{"model.cpp", "one\n2\n"}, {"bin", std::string("\0\1", 2)}, {"same", "s"}}).value();
+  master.world.model_defs[3] =
+      pack_entries({{"model.cpp", "one\ntwo\n"}, {"gone.txt", "x\n"}, {"same", "s"}}).value();
+  master.world.model_defs[4] =
+      pack_entries({{"model.cpp", "one\n2\n"}, {"bin", std::string("\0\1", 2)}, {"same", "s"}}).value();
   const auto done = master.det({"experiment", "diff", "3", "4"});
   INFO(done.out << done.err);
   CHECK(done.status.code == 0);
@@ -79,7 +83,8 @@ TEST_CASE("two experiments are compared by code, configuration, environment and 
   CHECK((*json)["code"].size() == 3);
   CHECK((*json)["config"] == Json::array({{{"name", "hyperparameters.lr"}, {"a", "0.1"}, {"b", "0.2"}}}));
   CHECK((*json)["metrics"] == Json::array({{{"name", "validation.loss"}, {"a", "1.5"}, {"b", "0.5"}}}));
-  CHECK(master.det({"e", "diff", "3", "4", "--name-only"}).out.find("changed model.cpp\n") != std::string::npos);
+  CHECK(master.det({"e", "diff", "3", "4", "--name-only"}).out.find("changed model.cpp\n") !=
+        std::string::npos);
   CHECK(has(master.det({"e", "diff", "3", "3"}).out, "Code: the same\n"));
   CHECK(master.det({"e", "diff", "3", "9"}).status.code == 1);
 }

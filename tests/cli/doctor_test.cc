@@ -31,7 +31,8 @@ void make_well(World& world) {
 }
 
 /// what → level.
-std::map<std::string, std::string> findings(const FakeMaster& master, int code, const std::string& token = "token-of-admin") {
+std::map<std::string, std::string> findings(const FakeMaster& master, int code,
+                                            const std::string& token = "token-of-admin") {
   const auto done = master.det({"doctor", "--json"}, "", token);
   INFO(done.out << done.err);
   CHECK(done.status.code == code);
@@ -72,12 +73,19 @@ TEST_CASE("each thing that is wrong is found, with its mend") {
     INFO(what);
     CHECK(findings(master, code)[what] == level);
   };
-  check(1, "storage", "fail", [](World& world) { world.diagnosis.mutable_storage()->set_problem("read-only"); });
-  check(0, "storage", "warn", [](World& world) { world.diagnosis.mutable_storage()->set_problem(""), world.diagnosis.mutable_storage()->set_free_bytes(1); });
+  check(1, "storage", "fail",
+        [](World& world) { world.diagnosis.mutable_storage()->set_problem("read-only"); });
+  check(0, "storage", "warn", [](World& world) {
+    world.diagnosis.mutable_storage()->set_problem(""), world.diagnosis.mutable_storage()->set_free_bytes(1);
+  });
   // A bucket says nothing of its room.
-  check(0, "storage", "ok", [](World& world) { world.diagnosis.mutable_storage()->set_path("s3://bucket"), world.diagnosis.mutable_storage()->set_free_bytes(0); });
+  check(0, "storage", "ok", [](World& world) {
+    world.diagnosis.mutable_storage()->set_path("s3://bucket"),
+        world.diagnosis.mutable_storage()->set_free_bytes(0);
+  });
   check(1, "clock", "fail", [](World& world) { world.diagnosis.mutable_now()->set_seconds(1'000'000); });
-  check(0, "database", "warn", [](World& world) { world.diagnosis.mutable_database()->set_milliseconds(500); });
+  check(0, "database", "warn",
+        [](World& world) { world.diagnosis.mutable_database()->set_milliseconds(500); });
   check(0, "slots", "warn", [](World& world) {
     world.diagnosis.mutable_database()->set_milliseconds(1);
     world.agents = {agent("a1", v1::Device::TYPE_CPU)};

@@ -35,7 +35,8 @@ struct Pki {
   http::SiteOptions options() const {
     http::SiteOptions options;
     options.tls =
-        http::make_tls_server(server.certificate + authority.certificate, server.key, authority.certificate).value();
+        http::make_tls_server(server.certificate + authority.certificate, server.key, authority.certificate)
+            .value();
     return options;
   }
 };

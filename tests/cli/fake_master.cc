@@ -112,7 +112,8 @@ struct Experiments : v1::ExperimentService::Service {
     NEEDS_TOKEN(context);
     std::vector<v1::Trial> all;  // a trial that says of no experiment is of each
     for (const v1::Trial& trial : world.trials) {
-      if (trial.experiment_id() == 0 || trial.experiment_id() == request->experiment_id()) all.push_back(trial);
+      if (trial.experiment_id() == 0 || trial.experiment_id() == request->experiment_id())
+        all.push_back(trial);
     }
     page(all, *request, response->mutable_trials(), response->mutable_pagination());
     return Status::OK;
@@ -374,8 +375,8 @@ FakeMaster::FakeMaster()
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
-           &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies, &services_->contexts,
-           &services_->diagnoses, &services_->brackets})
+           &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies,
+           &services_->contexts, &services_->diagnoses, &services_->brackets})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);
@@ -390,9 +391,13 @@ ProcessResult FakeMaster::det(std::vector<std::string> arguments, const std::str
   ProcessOptions options;
   options.argv = std::move(arguments);
   options.cwd = cwd.empty() ? home_.path() : cwd;
-  std::vector<std::string> changes{"DET_MASTER=" + url(), "XDG_CONFIG_HOME=" + config_home(),
-                                   "XDG_CACHE_HOME=" + home_.path() + "/cache", "DETERMINED_MASTER",
-                                   "DET_MASTER_ADDR", "DET_USER", "DET_PASS",
+  std::vector<std::string> changes{"DET_MASTER=" + url(),
+                                   "XDG_CONFIG_HOME=" + config_home(),
+                                   "XDG_CACHE_HOME=" + home_.path() + "/cache",
+                                   "DETERMINED_MASTER",
+                                   "DET_MASTER_ADDR",
+                                   "DET_USER",
+                                   "DET_PASS",
                                    token.empty() ? "DET_USER_TOKEN" : "DET_USER_TOKEN=" + token};
   changes.insert(changes.end(), environment.begin(), environment.end());
   options.env = environment_with(changes);

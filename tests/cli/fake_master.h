@@ -37,9 +37,9 @@ struct World {
   std::vector<v1::Agent> agents;
   std::map<std::string, std::string> templates;  ///< name → YAML
   std::string policies;                          ///< of experiments, YAML
-  grpc::Status refuse_create;  ///< when not OK, the answer to an upload
-  int uploads_lost = 0;        ///< so many uploads are stored, but answered UNAVAILABLE
-  int log_cut_after = -1;      ///< the first log stream ends UNAVAILABLE after so many entries
+  grpc::Status refuse_create;                    ///< when not OK, the answer to an upload
+  int uploads_lost = 0;                          ///< so many uploads are stored, but answered UNAVAILABLE
+  int log_cut_after = -1;  ///< the first log stream ends UNAVAILABLE after so many entries
 
   std::vector<v1::CreateExperimentRequest> created;  ///< what came with uploads
   std::vector<std::string> archives;                 ///< likewise
@@ -55,7 +55,9 @@ struct World {
 };
 
 /// Whether `text` contains `part`.
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// The user is "admin" with password "secret password"; every call but Login and GetMaster wants the token.
 class FakeMaster {

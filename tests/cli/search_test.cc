@@ -9,7 +9,8 @@ namespace {
 constexpr const char* kAdaptive =
     "name: x\n"
     "entrypoint: run\n"
-    "searcher: {name: adaptive_asha, metric: loss, max_time: 64, time_metric: batches, max_trials: 16, divisor: 4,\n"
+    "searcher: {name: adaptive_asha, metric: loss, max_time: 64, time_metric: batches, max_trials: 16, "
+    "divisor: 4,\n"
     "           mode: aggressive, max_concurrent_trials: 4}\n"
     "hyperparameters: {rate: {type: log, base: 10, minval: -4, maxval: 0}}\n"
     "reproducibility: {experiment_seed: 7}\n";
@@ -17,13 +18,16 @@ constexpr const char* kAdaptive =
 struct Folder {
   Folder() {
     write("adaptive.yaml", kAdaptive);
-    write("wrong.yaml", "name: x\nentrypoint: run\nsearcher: {name: adaptive_asha, metric: loss, max_trials: -1}\n");
+    write("wrong.yaml",
+          "name: x\nentrypoint: run\nsearcher: {name: adaptive_asha, metric: loss, max_trials: -1}\n");
     write("curves.csv", "0.5,0.4,0.3\n0.9,0.8,0.7\n");
   }
   void write(const std::string& name, const std::string& text) const {
     REQUIRE(write_file_atomic(home.path() + "/" + name, text));
   }
-  ProcessResult det(std::vector<std::string> arguments) const { return master.det(std::move(arguments), home.path(), ""); }
+  ProcessResult det(std::vector<std::string> arguments) const {
+    return master.det(std::move(arguments), home.path(), "");
+  }
   TemporaryDirectory home = TemporaryDirectory::create().value();
   FakeMaster master;
 };
@@ -58,7 +62,8 @@ TEST_CASE("a search that is wrong is not previewed nor simulated: each problem w
   CHECK(has(missing.err, "nowhere.yaml"));
 }
 
-TEST_CASE("a simulated search is the same each time, other with another seed, and shorter than training all") {
+TEST_CASE(
+    "a simulated search is the same each time, other with another seed, and shorter than training all") {
   const Folder folder;
   const auto simulate = [&](std::vector<std::string> more) {
     std::vector<std::string> arguments{"experiment", "simulate", "adaptive.yaml", "--workers", "4"};

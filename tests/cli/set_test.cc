@@ -25,7 +25,7 @@ TEST_CASE("each thing that can be set is one field of the change") {
   CHECK(set({"max-slots", "3", "0"}).first == "id: 3 resources { max_slots { } }");
   CHECK(set({"max-slots", "3", "8"}).first == "id: 3 resources { max_slots { value: 8 } }");
   CHECK(set({"name", "3", "the \x1b[31mbest"}) == Said("id: 3 name { value: \"the \\033[31mbest\" }",
-                                                      "Set name of experiment 3 to 'the \\x1b[31mbest'\n"));
+                                                       "Set name of experiment 3 to 'the \\x1b[31mbest'\n"));
   CHECK(set({"description", "3", "x"}).first == "id: 3 description { value: \"x\" }");
   const auto policy = set({"gc-policy", "3", "--save-experiment-best", "1", "--save-trial-best", "2",
                            "--save-trial-latest", "0", "--yes"});
@@ -35,17 +35,18 @@ TEST_CASE("each thing that can be set is one field of the change") {
 
 TEST_CASE("what cannot be is refused before it is sent") {
   FakeMaster master;
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"priority", "3", "0"},
-           {"priority", "3", "100"},
-           {"priority", "3", "high"},
-           {"weight", "3", "0"},
-           {"weight", "3", "-1"},
-           {"max-slots", "3", "-1"},
-           {"priority", "3"},
-           {"priority", "x", "3"},
-           {"gc-policy", "3", "--save-experiment-best", "1"},
-           {"gc-policy", "3", "--save-experiment-best", "-1", "--save-trial-best", "0", "--save-trial-latest", "0"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"priority", "3", "0"},
+                                             {"priority", "3", "100"},
+                                             {"priority", "3", "high"},
+                                             {"weight", "3", "0"},
+                                             {"weight", "3", "-1"},
+                                             {"max-slots", "3", "-1"},
+                                             {"priority", "3"},
+                                             {"priority", "x", "3"},
+                                             {"gc-policy", "3", "--save-experiment-best", "1"},
+                                             {"gc-policy", "3", "--save-experiment-best", "-1",
+                                              "--save-trial-best", "0", "--save-trial-latest", "0"}}) {
     std::vector<std::string> arguments{"experiment", "set"};
     arguments.insert(arguments.end(), words.begin(), words.end());
     const auto done = master.det(arguments);
@@ -58,8 +59,16 @@ TEST_CASE("what cannot be is refused before it is sent") {
 
 TEST_CASE("a policy of checkpoints asks first: what it does not keep is deleted") {
   FakeMaster master;
-  const std::vector<std::string> words{"e", "set", "gc-policy", "3", "--save-experiment-best", "1", "--save-trial-best",
-                                       "1", "--save-trial-latest", "1"};
+  const std::vector<std::string> words{"e",
+                                       "set",
+                                       "gc-policy",
+                                       "3",
+                                       "--save-experiment-best",
+                                       "1",
+                                       "--save-trial-best",
+                                       "1",
+                                       "--save-trial-latest",
+                                       "1"};
   CHECK(master.det(words, "", "token-of-admin", "n\n").status.code == 1);
   CHECK(master.world.patches.empty());
   CHECK(master.det(words, "", "token-of-admin", "y\n").status.code == 0);

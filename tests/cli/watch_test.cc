@@ -1,4 +1,5 @@
-// Owns watching an experiment: the stream of events, the drawing of series, what is printed where there is no terminal.
+// Owns watching an experiment: the stream of events, the drawing of series, what is printed where there is no
+// terminal.
 #include <catch2/catch.hpp>
 
 #include "cli/event_stream.h"
@@ -19,7 +20,8 @@ TEST_CASE("a series is drawn in eighths between its least and greatest value") {
 
 TEST_CASE("events are read wherever their text is cut") {
   const std::string text =
-      "retry: 2000\n\nid: 1\nevent: trial\ndata: {\"experimentId\":3,\"trialId\":5}\n\n: heartbeat\n\nid: 2\nevent: "
+      "retry: 2000\n\nid: 1\nevent: trial\ndata: {\"experimentId\":3,\"trialId\":5}\n\n: heartbeat\n\nid: "
+      "2\nevent: "
       "reset\ndata: {}\n\nid: 3\nevent: tri";
   for (std::size_t step : {std::size_t{1}, std::size_t{7}, text.size()}) {
     EventParser parser;
@@ -37,7 +39,8 @@ TEST_CASE("events are read wherever their text is cut") {
   }
 }
 
-TEST_CASE("where there is no terminal a watched experiment is a line for each change; its end is the exit code") {
+TEST_CASE(
+    "where there is no terminal a watched experiment is a line for each change; its end is the exit code") {
   FakeMaster master;
   v1::Experiment& experiment = master.world.experiments[3];
   experiment.set_id(3);

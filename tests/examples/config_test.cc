@@ -1,5 +1,5 @@
-// Every configuration of the examples is one that a cluster takes, looks for what its example reports, and on its right
-// side.
+// Every configuration of the examples is one that a cluster takes, looks for what its example reports, and on
+// its right side.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -11,14 +11,16 @@ namespace det {
 namespace {
 
 const std::map<std::string, std::vector<std::string>> kConfigurations{
-    {"core_api", {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed", "over_http", "over_http_distributed"}},
+    {"core_api",
+     {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed", "over_http",
+      "over_http_distributed"}},
     {"gpt", {"const", "distributed"}},
     {"imagenet", {"const", "cifar10"}},
     {"mnist", {"const", "distributed", "dist_random", "adaptive"}},
     {"mnist_managed", {"const"}},
     {"shiftvit",
-     {"const_mnist", "distributed_mnist", "adaptive_mnist", "const_cifar10", "distributed_cifar10", "adaptive_cifar10",
-      "distributed_imagenet"}},
+     {"const_mnist", "distributed_mnist", "adaptive_mnist", "const_cifar10", "distributed_cifar10",
+      "adaptive_cifar10", "distributed_imagenet"}},
 };
 
 TEST_CASE("the configurations of the examples have no problem, and no metric the wrong way round") {
@@ -33,13 +35,16 @@ TEST_CASE("the configurations of the examples have no problem, and no metric the
       const std::string path = DET_SOURCE_DIR "/examples/" + example + "/" + name + ".yaml";
       INFO(path);
       const expconf::Defaults defaults{
-          .checkpoint_storage = {{"type", "directory"}, {"container_path", "/tmp"}}, .experiment_seed = 1, .name = "x"};
+          .checkpoint_storage = {{"type", "directory"}, {"container_path", "/tmp"}},
+          .experiment_seed = 1,
+          .name = "x"};
       const auto parsed = expconf::parse(read_file(path).value(), path, defaults);
       INFO((parsed ? std::string() : parsed.error().message));
       REQUIRE(parsed.has_value());
       CHECK(parsed->warnings.empty());
       const std::string& metric = parsed->config.searcher.metric;
-      const bool is_loss = metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
+      const bool is_loss =
+          metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
       CHECK((is_loss || metric == "accuracy" || metric == "top1"));
       CHECK(parsed->config.searcher.smaller_is_better == is_loss);
     }

@@ -46,11 +46,13 @@ TEST_CASE("stage 5 computes on two processes what it computes on one") {
   Workplace place;
   place.add_edited("core_api", "5_distributed.yaml", {});
   const Run one = run_in(place.path(), {kPrograms + "/5_distributed"});
-  const Run two = run_in(place.path(), {DET_LAUNCH, "--nproc-per-node", "2", "--", kPrograms + "/5_distributed"});
+  const Run two =
+      run_in(place.path(), {DET_LAUNCH, "--nproc-per-node", "2", "--", kPrograms + "/5_distributed"});
   REQUIRE(one.code == 0);
   INFO(two.out << two.err);
   REQUIRE(two.code == 0);
-  const auto alone = numbers_after(one.out, "validation_loss "), together = numbers_after(two.out, "validation_loss ");
+  const auto alone = numbers_after(one.out, "validation_loss "),
+             together = numbers_after(two.out, "validation_loss ");
   REQUIRE(alone.size() == 5);
   REQUIRE(together.size() == 5);
   for (std::size_t i = 0; i < 5; ++i) CHECK(together[i] == Approx(alone[i]).epsilon(1e-5));

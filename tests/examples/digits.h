@@ -1,4 +1,5 @@
-// Owns small data sets for the examples, in the files of the real ones: noise with a bright bar whose place is the label.
+// Owns small data sets for the examples, in the files of the real ones: noise with a bright bar whose place
+// is the label.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ inline std::string draw(int label, int channels, int side, std::mt19937& random)
   for (char& byte : image) byte = static_cast<char>(random() % 100);
   for (int channel = 0; channel < channels; ++channel) {
     for (int y = 2 * label + 4; y < 2 * label + 6; ++y) {
-      for (int x = 0; x < side; ++x) image[static_cast<std::size_t>((channel * side + y) * side + x)] = '\xdc';
+      for (int x = 0; x < side; ++x)
+        image[static_cast<std::size_t>((channel * side + y) * side + x)] = '\xdc';
     }
   }
   return image;
@@ -25,11 +27,12 @@ inline std::string draw(int label, int channels, int side, std::mt19937& random)
 /// The pair of IDX files of MNIST.
 inline void write_digits(const std::string& folder, const std::string& part, int count) {
   const auto number = [](std::uint32_t value) {
-    return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
-                       static_cast<char>(value)};
+    return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+                       static_cast<char>(value >> 8), static_cast<char>(value)};
   };
   const auto records = static_cast<std::uint32_t>(count);
-  std::string images = number(0x803) + number(records) + number(28) + number(28), labels = number(0x801) + number(records);
+  std::string images = number(0x803) + number(records) + number(28) + number(28),
+              labels = number(0x801) + number(records);
   std::mt19937 random(records);
   for (int i = 0; i < count; ++i) {
     const int label = static_cast<int>(random() % 10);
@@ -52,7 +55,8 @@ inline void write_cifar10(const std::string& folder, int train, int test) {
     }
     REQUIRE(write_file_atomic(folder + "/" + name, records).has_value());
   };
-  for (int i = 1; i <= 5; ++i) file("data_batch_" + std::to_string(i) + ".bin", train / 5, static_cast<std::uint32_t>(i));
+  for (int i = 1; i <= 5; ++i)
+    file("data_batch_" + std::to_string(i) + ".bin", train / 5, static_cast<std::uint32_t>(i));
   file("test_batch.bin", test, 6);
 }
 

@@ -1,5 +1,5 @@
-// The porting tutorial: every step runs, the end computes what the script at the beginning does, and that is what
-// PyTorch computes.
+// The porting tutorial: every step runs, the end computes what the script at the beginning does, and that is
+// what PyTorch computes.
 #include "digits.h"
 #include "run.h"
 
@@ -24,8 +24,10 @@ TEST_CASE("the tutorial's trial reads image folders, and can be a ResNet-50") {
   Workplace place;
   write_folders(place.path() + "/data/train", 3, 4);
   write_folders(place.path() + "/data/val", 3, 2);
-  place.add_edited("imagenet", "const.yaml", {{"dir: /mnt/data ", "dir: data "}, {"global_batch_size: 256", "global_batch_size: 2"},
-                                              {"resnet18 ", "resnet50 "}});
+  place.add_edited("imagenet", "const.yaml",
+                   {{"dir: /mnt/data ", "dir: data "},
+                    {"global_batch_size: 256", "global_batch_size: 2"},
+                    {"resnet18 ", "resnet50 "}});
   const Run run = run_in(place.path(), {kPrograms + "/imagenet_train", "const.yaml", "--test"});
   INFO(run.out << run.err);
   REQUIRE(run.code == 0);
@@ -34,7 +36,8 @@ TEST_CASE("the tutorial's trial reads image folders, and can be a ResNet-50") {
 
 TEST_CASE("the ported trial's curve is PyTorch's, from the same initial weights") {
   Workplace place;
-  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/curve.py", kPrograms + "/imagenet_train", "12", "0.01", "1e-3"});
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/curve.py",
+                                        kPrograms + "/imagenet_train", "12", "0.01", "1e-3"});
   INFO(run.out << run.err);
   CHECK(run.code == 0);
 }
@@ -42,8 +45,8 @@ TEST_CASE("the ported trial's curve is PyTorch's, from the same initial weights"
 TEST_CASE("the original script trains, and saves its best model") {
   Workplace place;
   write_cifar10(place.path() + "/data", 160, 100);
-  const Run run = run_in(place.path(), {kPrograms + "/imagenet_original", "--epochs", "1", "--batch-size", "32",
-                                        "--print-freq", "1", "--max-batches", "3"});
+  const Run run = run_in(place.path(), {kPrograms + "/imagenet_original", "--epochs", "1", "--batch-size",
+                                        "32", "--print-freq", "1", "--max-batches", "3"});
   INFO(run.out << run.err);
   REQUIRE(run.code == 0);
   CHECK(numbers_after(run.out, " loss ").size() == 3);

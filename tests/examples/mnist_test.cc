@@ -9,7 +9,8 @@ TEST_CASE("the MNIST example learns, alone and as two processes, with the same f
   Workplace place;
   write_digits(place.path(), "train", 1280);
   write_digits(place.path(), "t10k", 200);
-  place.add_edited("mnist", "const.yaml", {{"# data:\n#   dir: /path/to/mnist ", "data:\n  dir: " + place.path() + " "}});
+  place.add_edited("mnist", "const.yaml",
+                   {{"# data:\n#   dir: /path/to/mnist ", "data:\n  dir: " + place.path() + " "}});
   const Run one = run_in(place.path(), {kPrograms + "/mnist_train"});
   INFO(one.out << one.err);
   REQUIRE(one.code == 0);
@@ -17,7 +18,8 @@ TEST_CASE("the MNIST example learns, alone and as two processes, with the same f
   REQUIRE(accuracy.size() == 1);
   CHECK(accuracy[0] > 0.9);
 
-  const Run two = run_in(place.path(), {DET_LAUNCH, "--nproc-per-node", "2", "--", kPrograms + "/mnist_train"});
+  const Run two =
+      run_in(place.path(), {DET_LAUNCH, "--nproc-per-node", "2", "--", kPrograms + "/mnist_train"});
   INFO(two.out << two.err);
   REQUIRE(two.code == 0);
   const auto together = numbers_after(two.out, "accuracy ");

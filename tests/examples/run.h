@@ -22,7 +22,8 @@ struct Run {
 };
 
 inline Run run_in(const std::string& folder, std::vector<std::string> argv, int seconds = 300) {
-  ProcessOptions options{.argv = std::move(argv), .env = environment_with({"OMP_NUM_THREADS=1"}), .cwd = folder};
+  ProcessOptions options{
+      .argv = std::move(argv), .env = environment_with({"OMP_NUM_THREADS=1"}), .cwd = folder};
   const ProcessResult result = run_process(options, {.timeout = std::chrono::seconds(seconds)}).value();
   return {result.status.shell_code(), result.out, result.err};
 }
@@ -37,7 +38,8 @@ inline std::vector<double> numbers_after(const std::string& text, const std::str
   return numbers;
 }
 
-/// A configuration with some of its text replaced, as `dir: data` by `dir: /there`. Every piece must be there.
+/// A configuration with some of its text replaced, as `dir: data` by `dir: /there`. Every piece must be
+/// there.
 inline std::string edited(std::string text, const std::vector<std::pair<std::string, std::string>>& edits) {
   for (const auto& [from, to] : edits) {
     INFO("looking for " << from << " in\n" << text);

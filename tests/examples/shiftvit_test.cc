@@ -38,7 +38,8 @@ TEST_CASE("ShiftViT learns on MNIST's files, and two processes as one") {
   std::filesystem::create_directory(place.path() + "/data/mnist");
   write_digits(place.path() + "/data/mnist", "train", 1280);
   write_digits(place.path() + "/data/mnist", "t10k", 200);
-  const std::vector<std::pair<std::string, std::string>> shorter{{"epochs: 5  ", "epochs: 3  "}, {"epochs: 5\n", "epochs: 3\n"}};
+  const std::vector<std::pair<std::string, std::string>> shorter{{"epochs: 5  ", "epochs: 3  "},
+                                                                 {"epochs: 5\n", "epochs: 3\n"}};
   for (const std::string name : {"const_mnist.yaml", "distributed_mnist.yaml"}) {
     place.add_edited("shiftvit", name, shorter);
     std::vector<std::string> argv{kPrograms + "/shiftvit_train", name};
@@ -55,8 +56,9 @@ TEST_CASE("ShiftViT learns on MNIST's files, and two processes as one") {
 TEST_CASE("ShiftViT trains on CIFAR-10's binary files") {
   Workplace place;
   write_cifar10(place.path() + "/data/cifar10", 640, 100);
-  place.add_edited("shiftvit", "const_cifar10.yaml",
-                   {{"epochs: 30  ", "epochs: 2  "}, {"epochs: 30\n", "epochs: 2\n"}, {"embed_dim: 48", "embed_dim: 24"}});
+  place.add_edited(
+      "shiftvit", "const_cifar10.yaml",
+      {{"epochs: 30  ", "epochs: 2  "}, {"epochs: 30\n", "epochs: 2\n"}, {"embed_dim: 48", "embed_dim: 24"}});
   const Run run = run_in(place.path(), {kPrograms + "/shiftvit_train", "const_cifar10.yaml"});
   INFO(run.out << run.err);
   REQUIRE(run.code == 0);
@@ -65,12 +67,15 @@ TEST_CASE("ShiftViT trains on CIFAR-10's binary files") {
 
 /// distributed_imagenet.yaml made small: everything of the recipe stays on.
 std::vector<std::pair<std::string, std::string>> small_imagenet(const std::string& dir) {
-  return {{"dir: /data/imagenet ", "dir: " + dir + " "}, {"image_size: 224", "image_size: 32"},
-          {"global_batch_size: 1024", "global_batch_size: 8"}, {"epochs: 300", "epochs: 2"}, {"warm_up_epochs: 20", "warm_up_epochs: 1"},
-          {"embed_dim: 96 ", "embed_dim: 24 "}, {"depths: [6, 8, 18, 6]", "depths: [1, 1, 2, 1]"}, {"epochs: 300", "epochs: 2"}};
+  return {{"dir: /data/imagenet ", "dir: " + dir + " "},       {"image_size: 224", "image_size: 32"},
+          {"global_batch_size: 1024", "global_batch_size: 8"}, {"epochs: 300", "epochs: 2"},
+          {"warm_up_epochs: 20", "warm_up_epochs: 1"},         {"embed_dim: 96 ", "embed_dim: 24 "},
+          {"depths: [6, 8, 18, 6]", "depths: [1, 1, 2, 1]"},   {"epochs: 300", "epochs: 2"}};
 }
 
-TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists and a bucket the same to the last bit") {
+TEST_CASE(
+    "ShiftViT trains with ImageNet's recipe on folders, and from lists and a bucket the same to the last "
+    "bit") {
   Workplace place;
   const std::string data = place.path() + "/imagenet";
   write_folders(data + "/train", 3, 8);
@@ -80,7 +85,8 @@ TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists and
     const Run run = run_in(place.path(), {kPrograms + "/shiftvit_train", "distributed_imagenet.yaml"});
     INFO(run.out << run.err);
     REQUIRE(run.code == 0);
-    return std::pair{numbers_after(run.out, "training +batch [0-9]+ +loss "), numbers_after(run.out, "validation_loss ")};
+    return std::pair{numbers_after(run.out, "training +batch [0-9]+ +loss "),
+                     numbers_after(run.out, "validation_loss ")};
   };
   const auto from_folders = train();
   REQUIRE(from_folders.second.size() == 2);
@@ -100,8 +106,8 @@ TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists and
     edits[0].second = "dir: " + data + "\n  bucket: BUCKET_URL ";
     return edits;
   }());
-  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/bucket.py", away, kPrograms + "/shiftvit_train",
-                                        "distributed_imagenet.yaml"});
+  const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/bucket.py", away,
+                                        kPrograms + "/shiftvit_train", "distributed_imagenet.yaml"});
   INFO(run.out << run.err);
   REQUIRE(run.code == 0);
   CHECK(numbers_after(run.out, "validation_loss ") == from_folders.second);
@@ -110,8 +116,8 @@ TEST_CASE("ShiftViT trains with ImageNet's recipe on folders, and from lists and
 
 TEST_CASE("generate_blob_list reads a bucket's listing page by page") {
   Workplace place;
-  for (const char* path : {"train/a/1.jpg", "train/a/deep/2.jpg", "train/b & b/1.jpg", "train/c/1.jpg", "train/readme.txt",
-                           "training/d/1.jpg"}) {
+  for (const char* path : {"train/a/1.jpg", "train/a/deep/2.jpg", "train/b & b/1.jpg", "train/c/1.jpg",
+                           "train/readme.txt", "training/d/1.jpg"}) {
     fs::create_directories(fs::path(place.path() + "/images/" + path).parent_path());
     REQUIRE(write_file_atomic(place.path() + "/images/" + path, "x").has_value());
   }

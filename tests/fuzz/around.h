@@ -10,8 +10,8 @@ namespace det::fuzz {
 
 using Target = void (*)(std::string_view);
 
-/// The seed itself, cut short, and with some bytes changed: a crash ends the program, so it cannot be missed. How many
-/// inputs that were.
+/// The seed itself, cut short, and with some bytes changed: a crash ends the program, so it cannot be missed.
+/// How many inputs that were.
 inline int run_around(Target target, const std::string& seed, int changes) {
   target(seed);
   Random random{seed.size(), 0};

@@ -1,5 +1,5 @@
-// libFuzzer's entry for the wire target: bin/fuzz_wire -max_total_time=60 CORPUS_DIR. An empty CORPUS_DIR is filled with
-// the generated seeds first.
+// libFuzzer's entry for the wire target: bin/fuzz_wire -max_total_time=60 CORPUS_DIR. An empty CORPUS_DIR is
+// filled with the generated seeds first.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Runs the fuzz targets of the network over their corpus as plain tests, whole and with every seed cut and bent.
+// Runs the fuzz targets of the network over their corpus as plain tests, whole and with every seed cut and
+// bent.
 #include <catch2/catch.hpp>
 #include <filesystem>
 

@@ -44,12 +44,14 @@ void check_held(const v1::AllocationUpdate& update) {
   const auto held = api::from_proto(update);
   if (!held) return check_refusal(held.error());
   require(!held->id.value.empty(), "an allocation without an id was let through");
-  require(held->exit.has_value() == (held->state == core::AllocationState::kTerminated), "an end that is none");
+  require(held->exit.has_value() == (held->state == core::AllocationState::kTerminated),
+          "an end that is none");
   require(!held->exit || !find_bad_utf8(held->exit->message), "an exit's message that cannot be stored");
   v1::AllocationUpdate said;
   api::to_proto(*held, &said);
   const auto again = api::from_proto(said);
-  require(again.has_value() && again->state == held->state && again->id == held->id, "an allocation changed by being said");
+  require(again.has_value() && again->state == held->state && again->id == held->id,
+          "an allocation changed by being said");
 }
 
 void check_report(const v1::Report& report) {
@@ -58,7 +60,8 @@ void check_report(const v1::Report& report) {
     if (!good) return check_refusal(good.error());
   }
   if (report.has_checkpoint()) {
-    const auto read = api::read_checkpoint_report(report.checkpoint(), TrialId(1), 1, api::from_proto(report.time()));
+    const auto read =
+        api::read_checkpoint_report(report.checkpoint(), TrialId(1), 1, api::from_proto(report.time()));
     if (!read) return check_refusal(read.error());
   }
 }
@@ -75,7 +78,8 @@ void check_lines(const v1::ShipLogsRequest& batch) {
     row.time = read.time;
     v1::LogEntry shown;
     api::to_proto(row, TrialId(1), &shown);
-    require(!find_bad_utf8(shown.message()) && !find_bad_utf8(shown.log()), "a log line that cannot be shown");
+    require(!find_bad_utf8(shown.message()) && !find_bad_utf8(shown.log()),
+            "a log line that cannot be shown");
   }
 }
 
@@ -94,7 +98,8 @@ void gateway(std::string_view bytes) {
   const std::size_t space = std::min(head.find(' '), head.size());
   const std::string_view target = head.substr(std::min(space + 1, head.size()));
   const std::size_t question = std::min(target.find('?'), target.size());
-  http::Request request{.method = std::string(head.substr(0, space)), .path = std::string(target.substr(0, question))};
+  http::Request request{.method = std::string(head.substr(0, space)),
+                        .path = std::string(target.substr(0, question))};
   request.query = target.substr(std::min(question + 1, target.size()));
   request.body = bytes.substr(std::min(line + 1, bytes.size()));
   if (!request.path.starts_with('/')) return;  // the connection refuses such a target
@@ -111,7 +116,8 @@ void gateway(std::string_view bytes) {
   if (!text) return;
   require(parse_json(*text).has_value(), "an answer that is no JSON");
   auto again = http::new_message((*message)->GetDescriptor());
-  require(google::protobuf::util::JsonStringToMessage(*text, again.get()).ok(), "JSON that is not understood again");
+  require(google::protobuf::util::JsonStringToMessage(*text, again.get()).ok(),
+          "JSON that is not understood again");
 }
 
 void wire(std::string_view bytes) {

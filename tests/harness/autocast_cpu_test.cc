@@ -1,9 +1,9 @@
-// Owns the tests of what a region of Autocast does in its own way on the CPU: right, the same on any number of threads,
-// and differentiable twice.
+// Owns the tests of what a region of Autocast does in its own way on the CPU: right, the same on any number
+// of threads, and differentiable twice.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
@@ -115,7 +115,8 @@ TEST_CASE("flattening channels-last images gives LibTorch's values, and gradient
   const Tensor x = images(type), plain = images(type);
   const Tensor through = x * 1;
   bool in_channels_last = false;
-  through.register_hook([&](const Tensor& gradient) { in_channels_last = gradient.is_contiguous(kChannelsLast); });
+  through.register_hook(
+      [&](const Tensor& gradient) { in_channels_last = gradient.is_contiguous(kChannelsLast); });
   const Tensor weights = at::randn({3, 210}).to(type);
   {
     const Autocast autocast(kCpu, at::kBFloat16);

@@ -10,8 +10,9 @@ namespace det {
 namespace {
 
 Batch nest(std::int64_t value, std::int64_t length = 2) {
-  return Batch::List{torch::full({length}, value, torch::kLong),
-                     Batch::Dict{{"label", torch::tensor(value)}, {"box", Batch(torch::zeros({4}), torch::ones({1}))}}};
+  return Batch::List{
+      torch::full({length}, value, torch::kLong),
+      Batch::Dict{{"label", torch::tensor(value)}, {"box", Batch(torch::zeros({4}), torch::ones({1}))}}};
 }
 
 TEST_CASE("a pair unpacks, and is data and target") {
@@ -31,7 +32,8 @@ TEST_CASE("taking a batch for what it is not names what it is") {
   CHECK_THROWS_WITH(pair.unpack<3>(), Catch::Contains("a list of 3") && Catch::Contains("it is a list of 2"));
   CHECK_THROWS_WITH(pair[2], Catch::Contains("a list with an item 2"));
   CHECK_THROWS_WITH(pair["mask"], Catch::Contains("it is a list of 2"));
-  CHECK_THROWS_WITH(nest(1)[1]["boxes"], Catch::Contains("\"boxes\"") && Catch::Contains("\"label\", \"box\""));
+  CHECK_THROWS_WITH(nest(1)[1]["boxes"],
+                    Catch::Contains("\"boxes\"") && Catch::Contains("\"label\", \"box\""));
   CHECK_THROWS_WITH(Batch(torch::zeros({1})).list(), Catch::Contains("it is a tensor"));
   CHECK_THROWS_AS(pair.tensor(), std::invalid_argument);
 }
@@ -46,17 +48,21 @@ TEST_CASE("records with the same nest are stacked in it") {
 }
 
 TEST_CASE("records that differ are named by path, with both shapes") {
-  CHECK_THROWS_WITH(default_collate({nest(1), nest(2, 3)}),
-                    "records cannot be stacked: [0] is [2] of Long in record 0 of the batch and [3] of Long in "
-                    "record 1");
+  CHECK_THROWS_WITH(
+      default_collate({nest(1), nest(2, 3)}),
+      "records cannot be stacked: [0] is [2] of Long in record 0 of the batch and [3] of Long in "
+      "record 1");
   const Batch other = Batch::List{torch::zeros({2}, torch::kLong),
                                   Batch::Dict{{"label", torch::tensor(1.5)}, {"box", Batch()}}};
-  CHECK_THROWS_WITH(default_collate({nest(1), nest(1), other}),
-                    Catch::Contains("[1][\"label\"] is [] of Long") && Catch::Contains("[] of Float in record 2"));
-  CHECK_THROWS_WITH(default_collate({nest(1), torch::zeros({2})}),
-                    Catch::Contains("stacked: is a list of 2 in record 0") && Catch::Contains("[2] of Float"));
-  CHECK_THROWS_WITH(default_collate({Batch::Dict{{"a", torch::zeros({1})}}, Batch::Dict{{"b", torch::zeros({1})}}}),
-                    Catch::Contains("a dict of \"a\"") && Catch::Contains("a dict of \"b\""));
+  CHECK_THROWS_WITH(
+      default_collate({nest(1), nest(1), other}),
+      Catch::Contains("[1][\"label\"] is [] of Long") && Catch::Contains("[] of Float in record 2"));
+  CHECK_THROWS_WITH(
+      default_collate({nest(1), torch::zeros({2})}),
+      Catch::Contains("stacked: is a list of 2 in record 0") && Catch::Contains("[2] of Float"));
+  CHECK_THROWS_WITH(
+      default_collate({Batch::Dict{{"a", torch::zeros({1})}}, Batch::Dict{{"b", torch::zeros({1})}}}),
+      Catch::Contains("a dict of \"a\"") && Catch::Contains("a dict of \"b\""));
   CHECK_THROWS_AS(default_collate({}), std::invalid_argument);
 }
 

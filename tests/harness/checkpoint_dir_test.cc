@@ -20,7 +20,8 @@ struct Storage {
   void write(const std::string& uuid, int steps) const {
     auto writer = CheckpointWriter::create(path(), uuid).value();
     REQUIRE(writer.write("weights", std::string(1000, 'w')).has_value());
-    REQUIRE(writer.write("metadata.json", "{\"steps_completed\": " + std::to_string(steps) + "}").has_value());
+    REQUIRE(
+        writer.write("metadata.json", "{\"steps_completed\": " + std::to_string(steps) + "}").has_value());
     REQUIRE(writer.commit().has_value());
   }
 };

@@ -33,7 +33,9 @@ class Halving final : public LRScheduler {
   }
 
  protected:
-  std::vector<double> get_lr() const override { return {base_lrs_[0] / static_cast<double>(1 << last_epoch_)}; }
+  std::vector<double> get_lr() const override {
+    return {base_lrs_[0] / static_cast<double>(1 << last_epoch_)};
+  }
 };
 class Counting : public Callback {
  public:
@@ -45,7 +47,8 @@ class Counting : public Callback {
 struct Fixture {
   explicit Fixture(std::uint64_t seed, const std::string& storage = "") {
     torch::manual_seed(seed);
-    model = torch::nn::Sequential(torch::nn::Linear(3, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 2));
+    model =
+        torch::nn::Sequential(torch::nn::Linear(3, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 2));
     context.models.push_back(model.ptr());
     context.info.checkpoint_dir = storage;
     context.info.trial_id = 5;

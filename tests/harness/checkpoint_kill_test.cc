@@ -47,7 +47,8 @@ TEST_CASE("no kill leaves a torn checkpoint in sight") {
     const auto before = seen;
     for (int waited = 0; waited < 600 && seen == before; ++waited) {
       CHECK_FALSE(child.wait(std::chrono::milliseconds(50)).has_value());
-      seen = path_exists(storage) ? std::distance(fs::directory_iterator(storage), fs::directory_iterator()) : 0;
+      seen =
+          path_exists(storage) ? std::distance(fs::directory_iterator(storage), fs::directory_iterator()) : 0;
     }
     (void)child.wait(std::chrono::microseconds(random.below(100'000)));
     (void)child.signal(SIGKILL);
@@ -68,7 +69,8 @@ TEST_CASE("no kill leaves a torn checkpoint in sight") {
     }
     CHECK(partial <= 1);
     remove_dead_partials(storage, std::numeric_limits<std::int64_t>::max() / 2);
-    CHECK(static_cast<std::size_t>(std::distance(fs::directory_iterator(storage), fs::directory_iterator())) == seen);
+    CHECK(static_cast<std::size_t>(
+              std::distance(fs::directory_iterator(storage), fs::directory_iterator())) == seen);
     testing::Fixture fixture(2, storage);
     fixture.context.models.push_back(torch::nn::Linear(1024, 2048).ptr());
     fixture.add_all();

@@ -31,8 +31,8 @@ std::string python(const std::vector<std::string>& arguments) {
 
 /// The network of torch_interop.py.
 torch::nn::Sequential network() {
-  return torch::nn::Sequential(torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 2, 3)), torch::nn::BatchNorm2d(2),
-                               torch::nn::Flatten(), torch::nn::Linear(8, 3));
+  return torch::nn::Sequential(torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 2, 3)),
+                               torch::nn::BatchNorm2d(2), torch::nn::Flatten(), torch::nn::Linear(8, 3));
 }
 
 struct Trial {
@@ -136,8 +136,9 @@ TEST_CASE("Python's torch.load opens our state, also as weights only, and finds 
   const Json expected = plain(fixture.state());
   std::vector<std::string> keys;
   for (const auto& [key, value] : expected.items()) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"models_state_dict", "optimizers_state_dict", "lr_schedulers_state_dict",
-                                         "callbacks", "rng_state", "rng_states_by_rank", "scaler_state_dict"});
+  CHECK(keys == std::vector<std::string>{"models_state_dict", "optimizers_state_dict",
+                                         "lr_schedulers_state_dict", "callbacks", "rng_state",
+                                         "rng_states_by_rank", "scaler_state_dict"});
   CHECK((read[0] == expected));
   CHECK((read[1] == expected));
 }

@@ -34,12 +34,13 @@ struct StoredTrial {
   /// c, then b, then a, then the beginning.
   std::string start(const std::string& latest) {
     info.latest_checkpoint = latest;
-    return agree_on_start(alone, info, [&](const std::string& uuid, const std::string& reason) -> Result<std::string> {
-      told.push_back(uuid + ": " + reason.substr(reason.find_last_of('/') + 1));
-      if (uuid == "a") return "";
-      if (uuid.size() > 1) return fail(Code::kInvalidArgument, "it is another trial's");
-      return std::string(1, static_cast<char>(uuid[0] - 1));
-    });
+    return agree_on_start(alone, info,
+                          [&](const std::string& uuid, const std::string& reason) -> Result<std::string> {
+                            told.push_back(uuid + ": " + reason.substr(reason.find_last_of('/') + 1));
+                            if (uuid == "a") return "";
+                            if (uuid.size() > 1) return fail(Code::kInvalidArgument, "it is another trial's");
+                            return std::string(1, static_cast<char>(uuid[0] - 1));
+                          });
   }
 };
 

@@ -60,7 +60,8 @@ TEST_CASE("a saved trial comes back as it was") {
   CHECK(state.progress.steps_completed == 4);
   CHECK(state.window == Json({{"loss", 0.25}}));
   CHECK(state.same_trial);
-  for (const char* file : {"state_dict.pth", "trial_state.json", "load_data.json", "metadata.json", "manifest.json"}) {
+  for (const char* file :
+       {"state_dict.pth", "trial_state.json", "load_data.json", "metadata.json", "manifest.json"}) {
     CHECK(path_exists(directory + "/" + file));
   }
 }
@@ -246,8 +247,10 @@ TEST_CASE("a trial is built again from its checkpoint with hyperparameters and w
   torch::nn::Linear only(3, 1), wrong(5, 1);
   load_model(directory, *only, 1);
   CHECK(at::equal(only->weight, b->weight));
-  CHECK_THROWS_WITH(load_model(directory, *only, 2), Catch::Contains(directory) && Catch::Contains("holds no model 2"));
-  CHECK_THROWS_WITH(load_model(directory, *wrong, 1), Catch::Contains(directory) && Catch::Contains("model_1.weight"));
+  CHECK_THROWS_WITH(load_model(directory, *only, 2),
+                    Catch::Contains(directory) && Catch::Contains("holds no model 2"));
+  CHECK_THROWS_WITH(load_model(directory, *wrong, 1),
+                    Catch::Contains(directory) && Catch::Contains("model_1.weight"));
   export_safetensors(directory, storage.directory.path() + "/b.safetensors", 1);
   torch::nn::Linear exported(3, 1);
   load_safetensors(storage.directory.path() + "/b.safetensors", *exported);

@@ -1,5 +1,5 @@
-// The cluster client reports everything, in order, whatever happens to the master; the master here is a fake that
-// can be broken.
+// The cluster client reports everything, in order, whatever happens to the master; the master here is a fake
+// that can be broken.
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -25,12 +25,13 @@ struct Master {
   std::atomic<std::int64_t> durable{0};
   std::atomic<int> sessions{0}, repeats{0};
   std::atomic<int> together{0};  ///< messages of several reports
-  std::atomic<bool> preempt{false}, stale{false}, deaf{false};  ///< deaf: takes reports in but never acknowledges
-  std::atomic<int> break_after{-1};                             ///< reports until the next break; -1 never
+  std::atomic<bool> preempt{false}, stale{false},
+      deaf{false};                   ///< deaf: takes reports in but never acknowledges
+  std::atomic<int> break_after{-1};  ///< reports until the next break; -1 never
   std::string token, user_token;
   std::string allocation;
-  std::atomic<int> alive{0};                                    ///< how often a process said that it lives
-  std::atomic<bool> ends{false};                                ///< the trial has ended: ABORTED to whatever comes
+  std::atomic<int> alive{0};      ///< how often a process said that it lives
+  std::atomic<bool> ends{false};  ///< the trial has ended: ABORTED to whatever comes
 };
 
 class Service final : public v1::HarnessService::Service {
@@ -38,9 +39,11 @@ class Service final : public v1::HarnessService::Service {
   explicit Service(Master& master) : master_(master) {}
   grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
     const auto token = context->client_metadata().find("x-allocation-token");
-    if (token != context->client_metadata().end()) master_.token.assign(token->second.data(), token->second.size());
+    if (token != context->client_metadata().end())
+      master_.token.assign(token->second.data(), token->second.size());
     const auto user = context->client_metadata().find("authorization");
-    if (user != context->client_metadata().end()) master_.user_token.assign(user->second.data(), user->second.size());
+    if (user != context->client_metadata().end())
+      master_.user_token.assign(user->second.data(), user->second.size());
     ++master_.sessions;
     v1::HarnessMessage in;
     v1::MasterMessage out;
@@ -61,7 +64,8 @@ class Service final : public v1::HarnessService::Service {
       if (in.has_report()) *in.mutable_reports()->add_reports() = v1::Report(in.report());
       if (master_.deaf) continue;
       for (const v1::Report& report : in.reports().reports()) {
-        if (master_.break_after >= 0 && master_.break_after-- == 0) return {grpc::StatusCode::UNAVAILABLE, "broken"};
+        if (master_.break_after >= 0 && master_.break_after-- == 0)
+          return {grpc::StatusCode::UNAVAILABLE, "broken"};
         take(report, out);
       }
       stream->Write(out);
@@ -229,12 +233,15 @@ TEST_CASE("a client without a master ends when it is told to") {
 }
 
 std::unique_ptr<Client> connect_outside(const Server& server) {
-  const ClusterAddress owner{
-      .master = "127.0.0.1:" + std::to_string(server.port()), .trial_id = 12, .run = 1, .user_token = "owner's"};
+  const ClusterAddress owner{.master = "127.0.0.1:" + std::to_string(server.port()),
+                             .trial_id = 12,
+                             .run = 1,
+                             .user_token = "owner's"};
   return std::unique_ptr<Client>(det_make_cluster_client(&owner));
 }
 
-TEST_CASE("outside the cluster the owner's token opens the session, and the process says that it lives and ends") {
+TEST_CASE(
+    "outside the cluster the owner's token opens the session, and the process says that it lives and ends") {
   Master master;
   Server server(master);
   const auto client = connect_outside(server);
@@ -293,9 +300,10 @@ TEST_CASE("a run that is not the current one leaves with a code of its own") {
   Master master;
   master.stale = true;
   Server server(master);
-  const auto result = run_process(
-      {.argv = {program_path(), "child side of a stale run"},
-       .env = environment_with({"DET_TEST_MASTER=127.0.0.1:" + std::to_string(server.port())})}).value();
+  const auto result =
+      run_process({.argv = {program_path(), "child side of a stale run"},
+                   .env = environment_with({"DET_TEST_MASTER=127.0.0.1:" + std::to_string(server.port())})})
+          .value();
   CHECK(result.status.code == kExitStaleRun);
   CHECK_THAT(result.err, Catch::Contains("run 2 is current"));
 }

@@ -1,5 +1,6 @@
-// Owns a training program of the Core API for tests: what it does is its first argument, its checkpoints go to the
-// second, or where that says, if it is a configuration (.yaml). Prints what came of it, a line for each thing.
+// Owns a training program of the Core API for tests: what it does is its first argument, its checkpoints go
+// to the second, or where that says, if it is a configuration (.yaml). Prints what came of it, a line for
+// each thing.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -40,8 +41,8 @@ void shards(det::core::Context& core, const std::string& scenario) {
 }
 
 void upload(det::core::Context& core, const std::string& directory) {
-  const std::string uuid =
-      core.checkpoint().upload(core.distributed().rank() < 2 ? directory : "", {{"steps_completed", 7}}, true);
+  const std::string uuid = core.checkpoint().upload(core.distributed().rank() < 2 ? directory : "",
+                                                    {{"steps_completed", 7}}, true);
   std::cout << "stored " << uuid << std::endl;
 }
 
@@ -71,7 +72,8 @@ int main(int argc, char** argv) {
   try {
     const std::string storage = argc > 2 ? argv[2] : "";
     const bool is_config = storage.ends_with(".yaml");
-    det::core::Context core = is_config ? det::core::init({.config_file = storage}) : det::core::init({.checkpoint_dir = storage});
+    det::core::Context core =
+        is_config ? det::core::init({.config_file = storage}) : det::core::init({.checkpoint_dir = storage});
     act(core, argc > 1 ? argv[1] : "", argc > 3 ? argv[3] : "");
     return 0;
   } catch (const std::exception& error) {

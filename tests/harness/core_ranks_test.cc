@@ -21,11 +21,13 @@ struct Ended {
   int code = 0;
 };
 
-Ended launch(const std::string& scenario, const std::string& storage, int ranks = 2, const std::string& argument = "") {
+Ended launch(const std::string& scenario, const std::string& storage, int ranks = 2,
+             const std::string& argument = "") {
   const auto result =
       run_process({.argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(ranks), "--", "sh", "-c",
                             // Each rank's code is a line: the launcher's is only the first one's.
-                            "\"$@\"; echo code $?", "sh", DET_CORE_PROGRAM, scenario, storage, argument}}).value();
+                            "\"$@\"; echo code $?", "sh", DET_CORE_PROGRAM, scenario, storage, argument}})
+          .value();
   INFO(result.err);
   const auto lines = split(result.out, '\n');
   return {{lines.begin(), lines.end()}, result.status.code};
@@ -34,7 +36,8 @@ Ended launch(const std::string& scenario, const std::string& storage, int ranks 
 std::vector<std::string> entries(const std::string& directory) {
   std::vector<std::string> names;
   if (!path_exists(directory)) return names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -57,7 +60,8 @@ TEST_CASE("shards of two ranks become one checkpoint, which both see") {
   CHECK(starts(ended, "[rank=0] checkpoint batch 5"));
   CHECK_FALSE(starts(ended, "[rank=1] checkpoint"));
   CHECK(verify_checkpoint(directory));
-  CHECK(entries(directory) == std::vector<std::string>{"both", "manifest.json", "metadata.json", "own0", "own1"});
+  CHECK(entries(directory) ==
+        std::vector<std::string>{"both", "manifest.json", "metadata.json", "own0", "own1"});
   CHECK(parse_json(read_file(directory + "/metadata.json").value()).value() ==
         Json{{"steps_completed", 5}, {"rank0", 0}, {"rank1", 1}});
 }
@@ -65,7 +69,8 @@ TEST_CASE("shards of two ranks become one checkpoint, which both see") {
 TEST_CASE("in a bucket each rank sends its own shards, and what fails on one leaves nothing there") {
   const test::Store store;
   const auto place = TemporaryDirectory::create().value();
-  REQUIRE(write_file_atomic(place.path() + "/const.yaml", Json{{"checkpoint_storage", store.config()}}.dump()));
+  REQUIRE(
+      write_file_atomic(place.path() + "/const.yaml", Json{{"checkpoint_storage", store.config()}}.dump()));
   ::setenv("XDG_CACHE_HOME", (place.path() + "/cache").c_str(), 1);
   const Ended ended = launch("shards", place.path() + "/const.yaml");
   CHECK(ended.lines.contains("[rank=0] read of rank 1"));
@@ -123,14 +128,16 @@ TEST_CASE("without shard the chief saves, and another rank is told so") {
 
 TEST_CASE("an interrupt of the launcher is preemption on every rank, at the same call") {
   auto child = Child::spawn({.argv = {DET_LAUNCH, "--nproc-per-node", "2", "--", DET_CORE_PROGRAM, "preempt"},
-                             .out = Stream::pipe()}).value();
+                             .out = Stream::pipe()})
+                   .value();
   std::string out;
   const auto read_until = [&](const auto& done) {
     char buffer[256];
     ssize_t got = 0;
     while (!done() && (got = ::read(child.out().get(), buffer, sizeof buffer)) > 0) out.append(buffer, got);
   };
-  read_until([&] { return out.find("[rank=0] ready") != out.npos && out.find("[rank=1] ready") != out.npos; });
+  read_until(
+      [&] { return out.find("[rank=0] ready") != out.npos && out.find("[rank=1] ready") != out.npos; });
   REQUIRE(child.signal(SIGTERM));
   read_until([] { return false; });
   CHECK_THAT(out, Catch::Contains("[rank=0] preempted"));
@@ -141,7 +148,8 @@ TEST_CASE("an interrupt of the launcher is preemption on every rank, at the same
 TEST_CASE("a program of the core library beats where its agent looks, with what it reports") {
   const auto directory = TemporaryDirectory::create().value();
   const auto result = run_process({.argv = {DET_CORE_PROGRAM, "report"},
-                                   .env = environment_with({"DET_RUN_DIR=" + directory.path()})}).value();
+                                   .env = environment_with({"DET_RUN_DIR=" + directory.path()})})
+                          .value();
   REQUIRE(result.ok());
   CHECK(path_exists(directory.path() + "/heartbeat"));
 }
@@ -149,7 +157,8 @@ TEST_CASE("a program of the core library beats where its agent looks, with what 
 TEST_CASE("a program of the core library needs no LibTorch and no gRPC") {
   const auto libraries = run_process({.argv = {"ldd", DET_CORE_PROGRAM}}).value();
   CHECK_THAT(libraries.out, Catch::Contains("libdet_core"));
-  CHECK_THAT(libraries.out, !Catch::Contains("torch") && !Catch::Contains("grpc") && !Catch::Contains("protobuf"));
+  CHECK_THAT(libraries.out,
+             !Catch::Contains("torch") && !Catch::Contains("grpc") && !Catch::Contains("protobuf"));
   const auto result = run_process({.argv = {DET_CORE_PROGRAM, "report"}}).value();
   CHECK(result.out == "training   batch 1  loss 0.5\nvalidation batch 1  accuracy 0.25\n");
   CHECK(result.ok());

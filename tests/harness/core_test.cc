@@ -65,10 +65,10 @@ TEST_CASE("metrics are reported as they are, NaN and infinities too") {
   train.report_progress(0.5);
   train.report_progress(1, 7);
   train.report_early_exit(core::ExitedReason::kInvalidHP);
-  CHECK(core.client->said ==
-        std::vector<std::string>{R"(training 1 {"loss":0.25,"norm":"Infinity"})", R"(validation 1 {"loss":"NaN"})",
-                                 R"(my group 0 {"a":null})", "progress 0.500000 1", "progress 1.000000 7",
-                                 "invalid hp"});
+  CHECK(core.client->said == std::vector<std::string>{R"(training 1 {"loss":0.25,"norm":"Infinity"})",
+                                                      R"(validation 1 {"loss":"NaN"})",
+                                                      R"(my group 0 {"a":null})", "progress 0.500000 1",
+                                                      "progress 1.000000 7", "invalid hp"});
 }
 
 TEST_CASE("what the master would not take is refused where it is said, and nothing is sent") {
@@ -83,7 +83,8 @@ TEST_CASE("what the master would not take is refused where it is said, and nothi
   REFUSES(train.report_training_metrics(1, {{"", 1}}), "1 to 256 characters");
   REFUSES(train.report_training_metrics(1, {{"größe", 1}}), "printable ASCII");
   REFUSES(train.report_validation_metrics(1, {{"loss", nullptr}}), "\"loss\" is null");
-  REFUSES(train.report_training_metrics(1, {{"text", std::string(2 << 20, 'x')}}), "training metrics at step 1");
+  REFUSES(train.report_training_metrics(1, {{"text", std::string(2 << 20, 'x')}}),
+          "training metrics at step 1");
   Json many = Json::object();
   for (int i = 0; i < 1001; ++i) many["m" + std::to_string(i)] = i;
   REFUSES(train.report_training_metrics(1, many), "more than 1000");
@@ -153,7 +154,8 @@ TEST_CASE("what is written in store_path is a checkpoint with its metadata, and 
   CHECK(verify_checkpoint(core.storage.path() + "/elsewhere/copy"));
 
   // What was downloaded can be uploaded: a checkpoint of its own.
-  const std::string again = checkpoint.upload(core.storage.path() + "/elsewhere/copy", {{"steps_completed", 13}}, true);
+  const std::string again =
+      checkpoint.upload(core.storage.path() + "/elsewhere/copy", {{"steps_completed", 13}}, true);
   CHECK(checkpoint.get_metadata(again)["steps_completed"] == 13);
   CHECK(verify_checkpoint(core.storage.path() + "/" + again));
   CHECK(core.client->checkpoints.size() == 2);
@@ -179,8 +181,8 @@ TEST_CASE("a checkpoint that is not written whole is not there") {
 TEST_CASE("a damaged checkpoint is not restored, and a path is no uuid") {
   Core core;
   auto& checkpoint = core.context.checkpoint();
-  const auto stored = checkpoint.store_path({{"steps_completed", 1}},
-                                            [](const std::string& directory) { put(directory + "/weights", "abc"); });
+  const auto stored = checkpoint.store_path(
+      {{"steps_completed", 1}}, [](const std::string& directory) { put(directory + "/weights", "abc"); });
   put(stored.path + "/weights", "abd");
   bool read = false;
   const auto touch = [&](const std::string&) { read = true; };
@@ -216,9 +218,10 @@ TEST_CASE("the profiler can be switched, and refuses what it cannot do") {
 TEST_CASE("without a cluster the configuration says what is trained") {
   const auto directory = TemporaryDirectory::create().value();
   put(directory.path() + "/const.yaml",
-      "hyperparameters:\n  lr: 0.5\n  depth: {type: const, val: 3}\nreproducibility:\n  experiment_seed: 77\n");
-  const core::Context context =
-      core::init({.config_file = directory.path() + "/const.yaml", .checkpoint_dir = directory.path() + "/storage"});
+      "hyperparameters:\n  lr: 0.5\n  depth: {type: const, val: 3}\nreproducibility:\n  experiment_seed: "
+      "77\n");
+  const core::Context context = core::init(
+      {.config_file = directory.path() + "/const.yaml", .checkpoint_dir = directory.path() + "/storage"});
   const core::Info& info = context.info();
   CHECK_FALSE(info.on_cluster);
   CHECK(info.hparams == Json{{"lr", 0.5}, {"depth", 3}});
@@ -230,10 +233,19 @@ TEST_CASE("without a cluster the configuration says what is trained") {
 
 TEST_CASE("an agent's variables say who we are") {
   const std::pair<const char*, const char*> variables[] = {
-      {"DET_MASTER", "127.0.0.1:1"}, {"DET_ALLOCATION_ID", "3.x.2"}, {"DET_TASK_ID", "3.x"}, {"DET_AGENT_ID", "blue"},
-      {"DET_CLUSTER_ID", "c"}, {"DET_EXPERIMENT_ID", "3"}, {"DET_TRIAL_ID", "4"}, {"DET_TRIAL_RUN_ID", "2"},
-      {"DET_TRIAL_SEED", "5"}, {"DET_HPARAMS", "{\"lr\": 1}"}, {"DET_SLOT_IDS", "[1, 2]"},
-      {"DET_EXPERIMENT_CONFIG", "{\"checkpoint_storage\": {\"type\": \"directory\", \"container_path\": \"/c\"}}"}};
+      {"DET_MASTER", "127.0.0.1:1"},
+      {"DET_ALLOCATION_ID", "3.x.2"},
+      {"DET_TASK_ID", "3.x"},
+      {"DET_AGENT_ID", "blue"},
+      {"DET_CLUSTER_ID", "c"},
+      {"DET_EXPERIMENT_ID", "3"},
+      {"DET_TRIAL_ID", "4"},
+      {"DET_TRIAL_RUN_ID", "2"},
+      {"DET_TRIAL_SEED", "5"},
+      {"DET_HPARAMS", "{\"lr\": 1}"},
+      {"DET_SLOT_IDS", "[1, 2]"},
+      {"DET_EXPERIMENT_CONFIG",
+       "{\"checkpoint_storage\": {\"type\": \"directory\", \"container_path\": \"/c\"}}"}};
   for (const auto& [name, value] : variables) ::setenv(name, value, 1);
   const auto info = cluster_trial_info();
   ::setenv("DET_SLOT_IDS", "[1, \"x\"]", 1);

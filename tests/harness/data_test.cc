@@ -1,4 +1,5 @@
-// Loaders name all that is wrong with them; datasets read record by record; sources with an order of their own.
+// Loaders name all that is wrong with them; datasets read record by record; sources with an order of their
+// own.
 #include "det/data.h"
 
 #include <torch/types.h>
@@ -30,7 +31,8 @@ TEST_CASE("a loader counts the batches of an epoch") {
   CHECK(DataLoader(Numbers(9), {.batch_size = 4, .drop_last = true}).size() == 2);
   CHECK(DataLoader(Numbers(9), {.batch_size = 4, .sampler = SequentialSampler(4)}).size() == 1);
   CHECK(DataLoader(Numbers(9), {.batch_sampler = BatchSampler(SequentialSampler(9), 2, false)}).size() == 5);
-  CHECK(DataLoader(Numbers(9), {.batch_sampler = SkipBatchSampler(BatchSampler(SequentialSampler(9), 2, false), 2)})
+  CHECK(DataLoader(Numbers(9),
+                   {.batch_sampler = SkipBatchSampler(BatchSampler(SequentialSampler(9), 2, false), 2)})
             .size() == 3);
   CHECK(DataLoader(Numbers(9), {}).is_reproducible());
 }
@@ -62,9 +64,10 @@ TEST_CASE("a loader refuses what cannot be batched") {
 
 TEST_CASE("all that is wrong with a loader is in one message") {
   CHECK_THROWS_WITH(
-      DataLoader(Numbers(0), {.batch_size = -1, .shuffle = true, .sampler = SequentialSampler(1), .num_workers = -2}),
-      Catch::Contains("the dataset is empty") && Catch::Contains("batch_size") && Catch::Contains("shuffle") &&
-          Catch::Contains("num_workers"));
+      DataLoader(Numbers(0),
+                 {.batch_size = -1, .shuffle = true, .sampler = SequentialSampler(1), .num_workers = -2}),
+      Catch::Contains("the dataset is empty") && Catch::Contains("batch_size") &&
+          Catch::Contains("shuffle") && Catch::Contains("num_workers"));
 }
 
 class Squares : public SampleDataset {

@@ -1,9 +1,9 @@
 // Datasets refuse what does not fit, and read the files they come in.
-#include "det/datasets.h"
-
 #include <torch/types.h>
 #include <turbojpeg.h>
 #include <zlib.h>
+
+#include "det/datasets.h"
 
 // After LibTorch, whose logging has a CHECK of its own.
 #include <catch2/catch.hpp>
@@ -32,8 +32,10 @@ void write(const std::string& path, const std::string& bytes) {
 
 /// A smooth image [H, W, 3] that compresses well, so that JPEG changes it little.
 torch::Tensor smooth(std::int64_t height, std::int64_t width) {
-  const torch::Tensor y = torch::arange(height, torch::kFloat).view({height, 1, 1}) / static_cast<double>(height);
-  const torch::Tensor x = torch::arange(width, torch::kFloat).view({1, width, 1}) / static_cast<double>(width);
+  const torch::Tensor y =
+      torch::arange(height, torch::kFloat).view({height, 1, 1}) / static_cast<double>(height);
+  const torch::Tensor x =
+      torch::arange(width, torch::kFloat).view({1, width, 1}) / static_cast<double>(width);
   const torch::Tensor image = x * torch::tensor({200.f, 20.f, 90.f}) + y * torch::tensor({30.f, 200.f, 60.f});
   return image.to(torch::kByte).contiguous();
 }
@@ -62,7 +64,8 @@ double difference(const torch::Tensor& image, const torch::Tensor& pixels) {
 }
 
 TEST_CASE("rows of any number of tensors are taken together") {
-  const TensorDataset three({torch::arange(5), torch::arange(10).view({5, 2}), torch::arange(5).to(torch::kFloat)});
+  const TensorDataset three(
+      {torch::arange(5), torch::arange(10).view({5, 2}), torch::arange(5).to(torch::kFloat)});
   const auto [a, b, c] = three.get_batch({4, 1}).unpack<3>();
   CHECK(values(a) == std::vector<std::int64_t>{4, 1});
   CHECK(values(b) == std::vector<std::int64_t>{8, 9, 2, 3});
@@ -88,7 +91,8 @@ TEST_CASE("images become normalized floats, channel by channel") {
   CHECK_THROWS_WITH(ImageDataset(images, torch::arange(4), {0}, {1}), Catch::Contains("one label an image"));
   CHECK_THROWS_WITH(ImageDataset(images, torch::arange(5), {0}, {1}), Catch::Contains("3 figures"));
   CHECK_THROWS_WITH(ImageDataset(images, torch::arange(5), {0, 0, 0}, {1, 0, 1}), Catch::Contains("stddev"));
-  CHECK_THROWS_WITH(ImageDataset(images.to(torch::kFloat), torch::arange(5), {0}, {1}), Catch::Contains("uint8"));
+  CHECK_THROWS_WITH(ImageDataset(images.to(torch::kFloat), torch::arange(5), {0}, {1}),
+                    Catch::Contains("uint8"));
 }
 
 TEST_CASE("images are cropped and flipped on bytes, each in every way there is") {
@@ -121,7 +125,12 @@ TEST_CASE("images are cropped and flipped on bytes, each in every way there is")
   CHECK(wild.get_batch(all, key).data().sum({1, 2, 3}).eq(0).sum().item<int>() > 100);
 }
 
-std::string idx_bytes() { return {"\0\0\x08\x02\0\0\0\x02\0\0\0\x03" "abcdef", 18}; }
+std::string idx_bytes() {
+  return {
+      "\0\0\x08\x02\0\0\0\x02\0\0\0\x03"
+      "abcdef",
+      18};
+}
 
 void write_gz(const std::string& path, const std::string& bytes) {
   gzFile out = ::gzopen(path.c_str(), "wb");
@@ -172,7 +181,9 @@ TEST_CASE("CIFAR-10's records are read from five files and from one, and damage 
   CHECK(train.images[4][2][31][30].item<int>() == 30);
   CHECK(train.images[4][2][31][31].item<int>() == 7);
   CHECK(read_cifar10(directory.path(), false).labels.item<int>() == 3);
-  CHECK(ImageDataset(train, {.mean = {0, 0, 0}, .stddev = {1, 1, 1}, .crop_padding = 4, .flip = 0.5}).size() == 10);
+  CHECK(
+      ImageDataset(train, {.mean = {0, 0, 0}, .stddev = {1, 1, 1}, .crop_padding = 4, .flip = 0.5}).size() ==
+      10);
   write(directory.path() + "/data_batch_3.bin", record(1, 1) + "x");
   CHECK_THROWS_WITH(read_cifar10(directory.path(), true), Catch::Contains("data_batch_3.bin: is damaged"));
   write(directory.path() + "/data_batch_3.bin", record(10, 1));
@@ -187,22 +198,24 @@ TEST_CASE("images of all kinds are read as RGB") {
   const torch::Tensor pixels = smooth(21, 30);
   write_png(here + "rgb.png", pixels);
   CHECK(difference(read_image(here + "rgb.png"), pixels) == 0);
-  write_png(here + "alpha.png", torch::cat({pixels, torch::zeros({21, 30, 1}, torch::kByte)}, 2).contiguous());
+  write_png(here + "alpha.png",
+            torch::cat({pixels, torch::zeros({21, 30, 1}, torch::kByte)}, 2).contiguous());
   CHECK(difference(read_image(here + "alpha.png"), pixels) == 0);
   const torch::Tensor grey = pixels.slice(2, 0, 1).contiguous();
   write_png(here + "grey.png", grey);
   CHECK(difference(read_image(here + "grey.png"), grey.expand({21, 30, 3})) == 0);
   ::stbi_write_bmp((here + "x.bmp").c_str(), 30, 21, 3, pixels.data_ptr());
   CHECK(difference(read_image(here + "x.bmp"), pixels) == 0);
-  write(here + "x.ppm", "P6\n30 21\n255\n" +
-                            std::string(reinterpret_cast<const char*>(pixels.data_ptr()), 21 * 30 * 3));
+  write(here + "x.ppm",
+        "P6\n30 21\n255\n" + std::string(reinterpret_cast<const char*>(pixels.data_ptr()), 21 * 30 * 3));
   CHECK(difference(read_image(here + "x.ppm"), pixels) == 0);
   write(here + "x.jpg", jpeg(pixels));
   CHECK(difference(read_image(here + "x.jpg"), pixels) <= 6);
   write(here + "grey.jpg", jpeg(grey, TJPF_GRAY, TJSAMP_GRAY));
   CHECK(difference(read_image(here + "grey.jpg"), grey.expand({21, 30, 3})) <= 6);
   // Four inks, stored inverted; full black leaves nothing.
-  const torch::Tensor ink = torch::tensor({255, 128, 0, 255, 255, 255, 255, 0}).to(torch::kByte).view({1, 2, 1, 4});
+  const torch::Tensor ink =
+      torch::tensor({255, 128, 0, 255, 255, 255, 255, 0}).to(torch::kByte).view({1, 2, 1, 4});
   write(here + "cmyk.jpg", jpeg(ink.expand({16, 2, 16, 4}).reshape({16, 32, 4}).contiguous(), TJPF_CMYK));
   const torch::Tensor rgb = read_image(here + "cmyk.jpg");
   const torch::Tensor left = rgb.select(2, 2).select(1, 3).to(torch::kFloat);
@@ -269,8 +282,9 @@ TEST_CASE("images of different sizes need a transform, and errors name the file"
                     Catch::Contains("2.png: is [3, 16, 20]") && Catch::Contains("1.png is [3, 16, 16]"));
   CHECK_THROWS_WITH(ImageFolder(directory.path(), transforms::random_crop(18)).get_batch({0}),
                     Catch::Contains("1.png: transforms::random_crop"));
-  const ImageFolder folder(directory.path(), transforms::compose({transforms::resize(12), transforms::center_crop(12),
-                                                                  transforms::to_tensor()}));
+  const ImageFolder folder(
+      directory.path(),
+      transforms::compose({transforms::resize(12), transforms::center_crop(12), transforms::to_tensor()}));
   CHECK(folder.get_batch({0, 1}).data().sizes() == torch::IntArrayRef({2, 3, 12, 12}));
 }
 
@@ -291,22 +305,27 @@ TEST_CASE("large JPEGs that become small are decoded small, and look the same") 
       });
   const torch::Tensor small = ImageFolder(directory.path(), watched).get_batch({0}).data()[0];
   CHECK(decoded == std::vector<std::int64_t>{3, 101, 150});
-  const torch::Tensor exact = ImageFolder(directory.path(), [&](const torch::Tensor& image) {
-                                RecordRandom unused(0, 0, 0);
-                                return resize(spy(image), unused);
-                              }).get_batch({0}).data()[0];
+  const torch::Tensor exact = ImageFolder(directory.path(),
+                                          [&](const torch::Tensor& image) {
+                                            RecordRandom unused(0, 0, 0);
+                                            return resize(spy(image), unused);
+                                          })
+                                  .get_batch({0})
+                                  .data()[0];
   CHECK(decoded == std::vector<std::int64_t>{3, 401, 600});
   CHECK(std::abs(small.size(2) - exact.size(2)) <= 1);
-  const torch::Tensor away = small.slice(2, 0, 133).to(torch::kFloat) - exact.slice(2, 0, 133).to(torch::kFloat);
+  const torch::Tensor away =
+      small.slice(2, 0, 133).to(torch::kFloat) - exact.slice(2, 0, 133).to(torch::kFloat);
   CHECK(away.abs().max().item<float>() <= 8);
 }
 
 TEST_CASE("an augmented image folder gives the same for the same key, in any batch") {
   const auto directory = TemporaryDirectory::create().value();
-  for (int i = 0; i < 6; ++i) write(directory.path() + "/a/" + std::to_string(i) + ".jpg", jpeg(smooth(120, 160)));
-  const ImageFolder folder(directory.path(),
-                           transforms::compose({transforms::random_resized_crop(24),
-                                                transforms::random_horizontal_flip(), transforms::to_tensor()}));
+  for (int i = 0; i < 6; ++i)
+    write(directory.path() + "/a/" + std::to_string(i) + ".jpg", jpeg(smooth(120, 160)));
+  const ImageFolder folder(
+      directory.path(), transforms::compose({transforms::random_resized_crop(24),
+                                             transforms::random_horizontal_flip(), transforms::to_tensor()}));
   const SampleKey key{.seed = 1, .epoch = 3};
   const torch::Tensor whole = folder.get_batch({0, 1, 2, 3, 4, 5}, key).data();
   CHECK(folder.get_batch({4}, key).data()[0].equal(whole[4]));

@@ -1,5 +1,5 @@
-// Owns the program that ddp_test starts as the ranks of a trial. Prints a line for each check: "ok NAME DIGEST", where the
-// digest of results must be the same on all ranks, or "FAIL NAME why".
+// Owns the program that ddp_test starts as the ranks of a trial. Prints a line for each check: "ok NAME
+// DIGEST", where the digest of results must be the same on all ranks, or "FAIL NAME why".
 #include <c10/core/ScalarType.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
@@ -46,8 +46,10 @@ struct Suite {
   std::unique_ptr<Communicator> communicator = make_communicator(distributed, torch::kCPU, backend);
   int rank = distributed.rank(), size = distributed.size();
 
-  void say(const std::string& name, bool right, const std::vector<Tensor>& results, const std::string& why = "") {
-    std::printf("%s %s %s%s\n", right ? "ok" : "FAIL", name.c_str(), digest(results).c_str(), right ? "" : why.c_str());
+  void say(const std::string& name, bool right, const std::vector<Tensor>& results,
+           const std::string& why = "") {
+    std::printf("%s %s %s%s\n", right ? "ok" : "FAIL", name.c_str(), digest(results).c_str(),
+                right ? "" : why.c_str());
   }
 };
 
@@ -62,11 +64,13 @@ void all_reduce(Suite& suite) {
       Tensor expected = numbers(count, type, 0).to(small ? torch::kFloat : type);
       for (int rank = 1; rank < suite.size; ++rank) expected = expected + numbers(count, type, rank);
       expected = expected.to(type);
-      const std::string name = std::string("all_reduce of ") + c10::toString(type) + " " + std::to_string(count);
+      const std::string name =
+          std::string("all_reduce of ") + c10::toString(type) + " " + std::to_string(count);
       // Shared memory adds in the order of ranks and rounds once.
       const bool right = suite.backend == "shm" || type == torch::kLong
                              ? torch::equal(sum, expected)
-                             : torch::allclose(sum.to(torch::kDouble), expected.to(torch::kDouble), small ? 1e-2 : 1e-5, 1e-5);
+                             : torch::allclose(sum.to(torch::kDouble), expected.to(torch::kDouble),
+                                               small ? 1e-2 : 1e-5, 1e-5);
       suite.say(name, right, {sum});
     }
   }
@@ -80,8 +84,9 @@ void all_mean(Suite& suite) {
       Tensor expected = numbers(count, type, 0).to(torch::kFloat);
       for (int rank = 1; rank < suite.size; ++rank) expected = expected + numbers(count, type, rank);
       expected = (expected * (1.0 / suite.size)).to(type);
-      const bool right = suite.backend == "shm" ? torch::equal(mean, expected)
-                                                : torch::allclose(mean, expected, type == torch::kFloat ? 1e-5 : 1e-2, 1e-5);
+      const bool right = suite.backend == "shm"
+                             ? torch::equal(mean, expected)
+                             : torch::allclose(mean, expected, type == torch::kFloat ? 1e-5 : 1e-2, 1e-5);
       suite.say("mean of " + std::to_string(count), right, {mean});
     }
   }
@@ -103,7 +108,8 @@ void broadcast(Suite& suite) {
   for (const std::int64_t count : {1, 300007}) {
     Tensor tensor = numbers(count, torch::kFloat, suite.rank);
     suite.communicator->broadcast(tensor)->wait();
-    suite.say("broadcast " + std::to_string(count), torch::equal(tensor, numbers(count, torch::kFloat, 0)), {tensor});
+    suite.say("broadcast " + std::to_string(count), torch::equal(tensor, numbers(count, torch::kFloat, 0)),
+              {tensor});
   }
 }
 
@@ -119,7 +125,8 @@ void many_in_flight(Suite& suite) {
   for (int i = 60; i-- > 0;) {  // in any order
     works[static_cast<std::size_t>(i)]->wait();
     const int sum = i % 7 == 6 ? i : suite.size * i + suite.size * (suite.size - 1) / 2;
-    right = right && torch::equal(tensors[static_cast<std::size_t>(i)], torch::full_like(tensors[static_cast<std::size_t>(i)], sum));
+    right = right && torch::equal(tensors[static_cast<std::size_t>(i)],
+                                  torch::full_like(tensors[static_cast<std::size_t>(i)], sum));
   }
   suite.say("many in flight", right, tensors);
 }
@@ -196,8 +203,10 @@ void reduces_to_the_mean(Suite& suite) {
         reducer.start();
         model.loss(suite.rank, batch).backward();
         reducer.finish();
-        const auto expected = mean_of(suite.size, [&](Net& net, int rank) { net.loss(rank, batch).backward(); });
-        // The digest shows that neither overlap nor the size of buckets changes a bit of the sums of shared memory.
+        const auto expected =
+            mean_of(suite.size, [&](Net& net, int rank) { net.loss(rank, batch).backward(); });
+        // The digest shows that neither overlap nor the size of buckets changes a bit of the sums of shared
+        // memory.
         suite.say("mean " + std::to_string(batch), close(grads(model), expected), grads(model));
       }
     }
@@ -273,8 +282,8 @@ void two_backward_passes_in_place(Suite& suite) {
     message = error.what();
   }
   reducer.abandon();
-  suite.say("two passes over a large gradient", message.find("reached a parameter of shape [3000, 144] again") != std::string::npos,
-            {}, message);
+  suite.say("two passes over a large gradient",
+            message.find("reached a parameter of shape [3000, 144] again") != std::string::npos, {}, message);
   clear(model);
   reducer.start();
   model.loss(suite.rank, 2).backward();
@@ -312,7 +321,8 @@ void gradients_that_are_kept(Suite& suite) {
   suite.say("gradients that someone holds are not overwritten", right, held);
 }
 
-/// A generator's pass reaches both networks; each has its reducer and communicator, and ranks differ in what they reach.
+/// A generator's pass reaches both networks; each has its reducer and communicator, and ranks differ in what
+/// they reach.
 void two_models(Suite& suite) {
   auto second = make_communicator(suite.distributed, torch::kCPU, suite.backend);
   Net generator(1), judge(2);
@@ -328,7 +338,8 @@ void two_models(Suite& suite) {
     clear(generator);
     of_generator.start();
     of_judge.start();
-    (generator.loss(suite.rank, batch, suite.rank != 1) + judge.loss(suite.rank, batch + 7, suite.rank != 0)).backward();
+    (generator.loss(suite.rank, batch, suite.rank != 1) + judge.loss(suite.rank, batch + 7, suite.rank != 0))
+        .backward();
     of_generator.finish();
     of_judge.finish();
   }
@@ -345,7 +356,8 @@ void gradients_that_share_memory(Suite& suite) {
   ((a.view({600, 1000}) + b) * torch::full({600, 1000}, suite.rank + 1.0f)).sum().backward();
   reducer.finish();
   const float mean = static_cast<float>(suite.size + 1) / 2;
-  const bool right = torch::equal(a.grad(), torch::full_like(a, mean)) && torch::equal(b.grad(), torch::full_like(b, mean));
+  const bool right =
+      torch::equal(a.grad(), torch::full_like(a, mean)) && torch::equal(b.grad(), torch::full_like(b, mean));
   suite.say("gradients that share memory", right, {a.grad(), b.grad()});
 }
 
@@ -358,7 +370,8 @@ void types_and_layouts(Suite& suite) {
   GradientReducer reducer({a, b, frozen, c}, *suite.communicator, kSmallBuckets);
   const auto pass = [&] {
     reducer.start();
-    Tensor loss = (a * (suite.rank + 1)).sum() + (b * (suite.rank + 1)).sum().to(torch::kFloat) + (c * (suite.rank + 1)).sum();
+    Tensor loss = (a * (suite.rank + 1)).sum() + (b * (suite.rank + 1)).sum().to(torch::kFloat) +
+                  (c * (suite.rank + 1)).sum();
     if (frozen.requires_grad()) loss = loss + (frozen * (suite.rank + 1)).sum();
     loss.backward();
     reducer.finish();
@@ -369,7 +382,8 @@ void types_and_layouts(Suite& suite) {
     return tensor.grad().defined() && torch::equal(tensor.grad(), torch::full_like(tensor.grad(), value));
   };
   bool right = all_are(a, mean) && all_are(b, mean) && all_are(c, mean) && !frozen.grad().defined() &&
-               a.grad().is_contiguous(at::MemoryFormat::ChannelsLast) && b.grad().scalar_type() == torch::kBFloat16;
+               a.grad().is_contiguous(at::MemoryFormat::ChannelsLast) &&
+               b.grad().scalar_type() == torch::kBFloat16;
   suite.say("types and layouts", right, {a.grad(), b.grad(), c.grad()});
   frozen.requires_grad_();
   for (const Tensor& each : {a, b, c}) each.mutable_grad().reset();
@@ -385,7 +399,8 @@ void different_models_are_refused(Suite& suite) {
   } catch (const std::invalid_argument& error) {
     message = error.what();
   }
-  suite.say("different models", message.find("on rank 1 differ from rank 0's") != std::string::npos, {}, message);
+  suite.say("different models", message.find("on rank 1 differ from rank 0's") != std::string::npos, {},
+            message);
 }
 
 /// Collectives that do not match end with an error on the ranks that see it, instead of wrong sums.
@@ -397,8 +412,10 @@ void mismatch(Suite& suite) {
   } catch (const std::runtime_error& error) {
     message = error.what();
   }
-  suite.say("mismatch", message.find("while rank " + std::to_string(suite.rank) + " is in all_reduce of") != std::string::npos,
-            {}, message);
+  suite.say(
+      "mismatch",
+      message.find("while rank " + std::to_string(suite.rank) + " is in all_reduce of") != std::string::npos,
+      {}, message);
   suite.distributed.barrier();
 }
 
@@ -420,9 +437,10 @@ int train(const std::string& backend, const std::string& mode, int victim) {
   Suite suite{distributed, backend};
   if (mode == "die") return die(suite, victim);
   if (mode == "mismatch") return mismatch(suite), 0;
-  for (const auto check : {all_reduce, all_mean, all_gather, broadcast, many_in_flight, reduces_to_the_mean, unused_parameters,
-                           passes_without_reduction_are_added, two_backward_passes_in_one, two_backward_passes_in_place, gradients_that_are_kept,
-                           two_models, gradients_that_share_memory, types_and_layouts, different_models_are_refused}) {
+  for (const auto check : {all_reduce, all_mean, all_gather, broadcast, many_in_flight, reduces_to_the_mean,
+                           unused_parameters, passes_without_reduction_are_added, two_backward_passes_in_one,
+                           two_backward_passes_in_place, gradients_that_are_kept, two_models,
+                           gradients_that_share_memory, types_and_layouts, different_models_are_refused}) {
     check(suite);
   }
   return 0;

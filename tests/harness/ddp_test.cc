@@ -1,4 +1,5 @@
-// What ranks compute together is right and the same bits on each, over every transport; a dead rank ends the others.
+// What ranks compute together is right and the same bits on each, over every transport; a dead rank ends the
+// others.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -45,8 +46,9 @@ TEST_CASE("a killed rank ends the others with an error that names it") {
     if (rank == victim) continue;
     const auto& end = ends[static_cast<std::size_t>(rank)];
     CHECK(end.status.code == 1);
-    CHECK_THAT(end.out, Catch::StartsWith(std::string("error: ") + backend + ": rank " + std::to_string(victim) +
-                                          " (on host ") && Catch::EndsWith(") is gone\n"));
+    CHECK_THAT(end.out, Catch::StartsWith(std::string("error: ") + backend + ": rank " +
+                                          std::to_string(victim) + " (on host ") &&
+                            Catch::EndsWith(") is gone\n"));
   }
 }
 

@@ -1,8 +1,8 @@
 // The ranks of a trial find one another, exchange values, and learn at once when one of them is gone.
 #include "det/distributed.h"
 
-#include <catch2/catch.hpp>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -21,14 +21,20 @@ namespace {
 using testing::ReservedPort;
 
 RankInfo place(int rank, int size, int local_size, int port) {
-  return {.rank = rank, .size = size, .local_rank = rank % local_size, .local_size = local_size,
-          .cross_rank = rank / local_size, .cross_size = size / local_size, .chief_address = "127.0.0.1",
+  return {.rank = rank,
+          .size = size,
+          .local_rank = rank % local_size,
+          .local_size = local_size,
+          .cross_rank = rank / local_size,
+          .cross_size = size / local_size,
+          .chief_address = "127.0.0.1",
           .chief_port = port};
 }
 
 /// Runs `body` as every rank, a thread each; what each returned, or "error: " and what it threw.
 std::vector<std::string> as_ranks(std::vector<RankInfo> infos,
-                                  const std::function<std::string(DistributedContext&)>& body, int timeout = 30) {
+                                  const std::function<std::string(DistributedContext&)>& body,
+                                  int timeout = 30) {
   std::vector<std::string> results(infos.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -59,9 +65,9 @@ std::string text(const std::vector<Json>& values) { return Json(values).dump(); 
 class Environment {
  public:
   explicit Environment(const std::map<std::string, std::string>& changes) {
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
-                             "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID",
-                             "DET_LAUNCH_TOKEN", "DET_NUM_NODES"}) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+                             "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE",
+                             "TORCHELASTIC_RUN_ID", "DET_LAUNCH_TOKEN", "DET_NUM_NODES"}) {
       const char* value = std::getenv(name);
       if (value != nullptr) before_[name] = value;
       ::unsetenv(name);
@@ -106,8 +112,8 @@ TEST_CASE("local exchanges stay on their machine") {
     said += text(context.allgather_local(context.rank()));
     return said += context.broadcast_local(context.rank() * 10).dump();
   });
-  CHECK(results == std::vector<std::string>{"[0,1][0,1]0", "[][0,1]0", "[2,3][2,3]20", "[][2,3]20", "[4,5][4,5]40",
-                                            "[][4,5]40"});
+  CHECK(results == std::vector<std::string>{"[0,1][0,1]0", "[][0,1]0", "[2,3][2,3]20", "[][2,3]20",
+                                            "[4,5][4,5]40", "[][4,5]40"});
 }
 
 TEST_CASE("numbers arrive with every bit, not-a-number and infinities included") {
@@ -140,7 +146,8 @@ TEST_CASE("a rank that makes another call ends all with both calls named") {
     context.barrier();
     return "came through";
   });
-  CHECK_THAT(results[0], Catch::Contains("rank 1 made gather as its call 1 while rank 0 made barrier as its call 1"));
+  CHECK_THAT(results[0],
+             Catch::Contains("rank 1 made gather as its call 1 while rank 0 made barrier as its call 1"));
   CHECK_THAT(results[1], Catch::StartsWith("error: rank 0 (on host ") && Catch::EndsWith("has left"));
 }
 
@@ -177,17 +184,20 @@ TEST_CASE("processes exchange as threads do") {
 
 TEST_CASE("ranks that do not come are named") {
   const ReservedPort port;
-  const auto results =
-      as_ranks({place(0, 4, 4, port.port()), place(2, 4, 4, port.port())}, [](auto&) { return "joined"; }, 1);
-  const std::string expected = "ranks 1, 3 of 4 did not connect to rank 0 at 127.0.0.1:" + std::to_string(port.port());
+  const auto results = as_ranks(
+      {place(0, 4, 4, port.port()), place(2, 4, 4, port.port())}, [](auto&) { return "joined"; }, 1);
+  const std::string expected =
+      "ranks 1, 3 of 4 did not connect to rank 0 at 127.0.0.1:" + std::to_string(port.port());
   CHECK_THAT(results[0], Catch::Contains(expected));
   CHECK_THAT(results[1], Catch::Contains(expected));
 }
 
 TEST_CASE("a rank whose chief never starts says where it looked") {
   const ReservedPort port;
-  const auto results = as_ranks({place(1, 2, 2, port.port())}, [](auto&) { return "joined"; }, 0);
-  CHECK_THAT(results[0], Catch::Contains("rank 1 cannot connect to rank 0 at 127.0.0.1:" + std::to_string(port.port())));
+  const auto results = as_ranks(
+      {place(1, 2, 2, port.port())}, [](auto&) { return "joined"; }, 0);
+  CHECK_THAT(results[0],
+             Catch::Contains("rank 1 cannot connect to rank 0 at 127.0.0.1:" + std::to_string(port.port())));
 }
 
 TEST_CASE("a second process with the same rank is sent away and the first stays") {
@@ -210,9 +220,7 @@ TEST_CASE("a second process with the same rank is sent away and the first stays"
   std::string other;
   threads.emplace_back([&] { join(0, 0); });
   threads.emplace_back([&] { join(1, 1); });
-  threads.emplace_back([&] {
-    join(2, 1);
-  });
+  threads.emplace_back([&] { join(2, 1); });
   threads.emplace_back([&] {
     refused.wait(false);
     DistributedContext context(place(2, 3, 3, port.port()), 30);
@@ -223,8 +231,8 @@ TEST_CASE("a second process with the same rank is sent away and the first stays"
   CHECK(other == "[0,1,2]");
   const bool first_stays = results[1] == "[0,1,2] ";
   CHECK(results[first_stays ? 1 : 2] == "[0,1,2] ");
-  CHECK_THAT(results[first_stays ? 2 : 1], Catch::Contains("another process (on host ") &&
-                                              Catch::EndsWith("has come with RANK=1"));
+  CHECK_THAT(results[first_stays ? 2 : 1],
+             Catch::Contains("another process (on host ") && Catch::EndsWith("has come with RANK=1"));
 }
 
 TEST_CASE("strangers neither join nor hold up those who belong") {
@@ -232,9 +240,8 @@ TEST_CASE("strangers neither join nor hold up those who belong") {
   RankInfo larger = place(3, 4, 4, port.port());
   std::string refusal;
   std::thread stranger;
-  const auto results = as_ranks({place(0, 2, 2, port.port()), place(1, 2, 2, port.port())}, [&](auto& context) {
-    return text(context.allgather(context.rank()));
-  });
+  const auto results = as_ranks({place(0, 2, 2, port.port()), place(1, 2, 2, port.port())},
+                                [&](auto& context) { return text(context.allgather(context.rank())); });
   CHECK(results == std::vector<std::string>{"[0,1]", "[0,1]"});
 
   std::vector<std::thread> threads;
@@ -281,19 +288,29 @@ TEST_CASE("a process of another launch is refused") {
                              std::string("DET_LAUNCH_TOKEN=") + token});
   };
   const auto start = [&](int rank, const char* token) {
-    return Child::spawn({.argv = {DISTRIBUTED_RANK, "exchange"}, .env = environment(rank, token), .cwd = "",
-                         .out = Stream::pipe()}).value();
+    return Child::spawn({.argv = {DISTRIBUTED_RANK, "exchange"},
+                         .env = environment(rank, token),
+                         .cwd = "",
+                         .out = Stream::pipe()})
+        .value();
   };
   Child chief = start(0, "one");
-  const auto other = run_process({.argv = {DISTRIBUTED_RANK, "exchange"}, .env = environment(1, "two")}).value();
+  const auto other =
+      run_process({.argv = {DISTRIBUTED_RANK, "exchange"}, .env = environment(1, "two")}).value();
   CHECK_THAT(other.out, Catch::Contains("it is of another launch"));
-  CHECK(run_process({.argv = {DISTRIBUTED_RANK, "exchange"}, .env = environment(1, "one")}).value().out == "[0,10]\n");
+  CHECK(run_process({.argv = {DISTRIBUTED_RANK, "exchange"}, .env = environment(1, "one")}).value().out ==
+        "[0,10]\n");
   CHECK(chief.wait(std::chrono::seconds(20)).value().ok());
 }
 
 TEST_CASE("the environment says where a process stands") {
-  const Environment environment({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
-                                 {"GROUP_RANK", "1"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29400"}});
+  const Environment environment({{"RANK", "5"},
+                                 {"WORLD_SIZE", "8"},
+                                 {"LOCAL_RANK", "1"},
+                                 {"LOCAL_WORLD_SIZE", "4"},
+                                 {"GROUP_RANK", "1"},
+                                 {"MASTER_ADDR", "node0"},
+                                 {"MASTER_PORT", "29400"}});
   const RankInfo info = rank_info_from_environment();
   CHECK(info.rank == 5);
   CHECK(info.size == 8);
@@ -306,8 +323,12 @@ TEST_CASE("the environment says where a process stands") {
 }
 
 TEST_CASE("where torchrun listens on the port itself the next one is taken") {
-  const Environment environment({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"},
-                                 {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29400"},
+  const Environment environment({{"RANK", "0"},
+                                 {"WORLD_SIZE", "2"},
+                                 {"LOCAL_RANK", "0"},
+                                 {"LOCAL_WORLD_SIZE", "2"},
+                                 {"MASTER_ADDR", "node0"},
+                                 {"MASTER_PORT", "29400"},
                                  {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
   CHECK(rank_info_from_environment().chief_port == 29401);
 }
@@ -327,15 +348,16 @@ TEST_CASE("no WORLD_SIZE is one process, and so is a world of one") {
 
 TEST_CASE("a program without a launcher does not begin where the trial's slots are on several agents") {
   const Environment environment(std::map<std::string, std::string>{{"DET_NUM_NODES", "2"}});
-  CHECK_THROWS_WITH(rank_info_from_environment(),
-                    Catch::Contains("slots are on 2 agents") && Catch::Contains("det-launch") &&
-                        Catch::Contains("resources.is_single_node: true"));
+  CHECK_THROWS_WITH(rank_info_from_environment(), Catch::Contains("slots are on 2 agents") &&
+                                                      Catch::Contains("det-launch") &&
+                                                      Catch::Contains("resources.is_single_node: true"));
   const Environment alone(std::map<std::string, std::string>{{"DET_NUM_NODES", "1"}});
   CHECK(rank_info_from_environment().size == 1);
 }
 
 TEST_CASE("all that is wrong with the environment comes in one message") {
-  const Environment environment({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "x"}, {"LOCAL_WORLD_SIZE", "3"}});
+  const Environment environment(
+      {{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "x"}, {"LOCAL_WORLD_SIZE", "3"}});
   try {
     (void)rank_info_from_environment();
     FAIL("accepted");

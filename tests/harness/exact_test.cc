@@ -1,5 +1,5 @@
-// `reproducibility: exact`: the final parameters are the same bits on one, two and four processes, also when a trial is
-// killed at random points and goes on with another number of processes.
+// `reproducibility: exact`: the final parameters are the same bits on one, two and four processes, also when
+// a trial is killed at random points and goes on with another number of processes.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
@@ -14,14 +14,16 @@ namespace det {
 namespace {
 
 ProcessOptions program(const std::string& storage, int processes, const std::string& mode = "exact") {
-  return {.argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(processes), "--", DET_EXACT_TRIAL, storage, mode},
+  return {.argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(processes), "--", DET_EXACT_TRIAL, storage,
+                   mode},
           .env = environment_with({"OMP_NUM_THREADS=1"}),
           .cwd = ""};
 }
 
 /// The same on all processes.
 std::string digest_at_end(const std::string& storage, int processes, const std::string& mode = "exact") {
-  const ProcessResult result = run_process(program(storage, processes, mode), {.timeout = std::chrono::seconds(120)}).value();
+  const ProcessResult result =
+      run_process(program(storage, processes, mode), {.timeout = std::chrono::seconds(120)}).value();
   INFO(result.err);
   REQUIRE(result.ok());
   std::vector<std::string> digests;
@@ -36,7 +38,8 @@ std::string digest_at_end(const std::string& storage, int processes, const std::
 std::size_t checkpoints_in(const std::string& storage) {
   std::size_t count = 0;
   std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(storage, absent)) count += entry.path().extension().empty();
+  for (const auto& entry : std::filesystem::directory_iterator(storage, absent))
+    count += entry.path().extension().empty();
   return count;
 }
 
@@ -47,8 +50,9 @@ bool kill_once(const std::string& storage, int processes, Random& random) {
   options.out = options.err = Stream::null();
   auto child = Child::spawn(options).value();
   bool ended = false;
-  REQUIRE(wait_until([&] { return (ended = child.wait(Duration(0)).has_value()) || checkpoints_in(storage) > enough; },
-                     std::chrono::seconds(120)));
+  REQUIRE(wait_until(
+      [&] { return (ended = child.wait(Duration(0)).has_value()) || checkpoints_in(storage) > enough; },
+      std::chrono::seconds(120)));
   if (!ended) ended = child.wait(Duration(random.below(20'000))).has_value();
   if (ended) return false;
   (void)child.signal(SIGTERM);  // to every rank; they take it as a pause at the next batch

@@ -1,7 +1,8 @@
-// A program for exact_test: trains a network with dropout, running means, a schedule and AdamW, and a second one that reads
-// the first one's output after its step and steps its schedule by hand, under `reproducibility: exact`, as one of
-// RANK/WORLD_SIZE processes. A layer is frozen at first. Usage: exact_trial STORAGE [fast]; every rank prints the SHA-256 of
-// all weights, buffers, optimizer and schedule state, with `fast` (the other kind of reproducibility) of the weights.
+// A program for exact_test: trains a network with dropout, running means, a schedule and AdamW, and a second
+// one that reads the first one's output after its step and steps its schedule by hand, under
+// `reproducibility: exact`, as one of RANK/WORLD_SIZE processes. A layer is frozen at first. Usage:
+// exact_trial STORAGE [fast]; every rank prints the SHA-256 of all weights, buffers, optimizer and schedule
+// state, with `fast` (the other kind of reproducibility) of the weights.
 #include <iostream>
 
 #include "base/digest.h"
@@ -17,22 +18,26 @@ class ExactTrial : public det::Trial {
  public:
   explicit ExactTrial(det::TrialContext& context)
       : context_(context),
-        model_(context.wrap_model(torch::nn::Sequential(
-            torch::nn::Linear(6, 16), torch::nn::BatchNorm1d(16), torch::nn::ReLU(), torch::nn::Dropout(0.3),
-            torch::nn::Linear(16, 3)))),
+        model_(context.wrap_model(torch::nn::Sequential(torch::nn::Linear(6, 16), torch::nn::BatchNorm1d(16),
+                                                        torch::nn::ReLU(), torch::nn::Dropout(0.3),
+                                                        torch::nn::Linear(16, 3)))),
         optimizer_(context.wrap_optimizer(torch::optim::AdamW(model_->parameters(), 0.01))),
         judge_(context.wrap_model(torch::nn::Linear(3, 1))),
         judge_optimizer_(context.wrap_optimizer(torch::optim::SGD(judge_->parameters(), 0.05))),
-        judge_schedule_(context.wrap_lr_scheduler(det::ExponentialLR(judge_optimizer_, {.gamma = 0.97}), det::LRStepMode::kManual)) {
+        judge_schedule_(context.wrap_lr_scheduler(det::ExponentialLR(judge_optimizer_, {.gamma = 0.97}),
+                                                  det::LRStepMode::kManual)) {
     model_->parameters().front().set_requires_grad(false);
-    context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 1, .gamma = 0.9}), det::LRStepMode::kEveryEpoch);
+    context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 1, .gamma = 0.9}),
+                              det::LRStepMode::kEveryEpoch);
   }
   det::DataLoader build_training_data_loader() override {
     torch::Tensor data = torch::arange(90 * 6, torch::kFloat).reshape({90, 6}).mul(0.7).sin();
     return {det::TensorDataset(data, torch::arange(90).remainder(3)),
             {.batch_size = context_.get_per_slot_batch_size(), .shuffle = true}};
   }
-  det::DataLoader build_validation_data_loader() override { return {det::testing::small_data(), {.batch_size = 4}}; }
+  det::DataLoader build_validation_data_loader() override {
+    return {det::testing::small_data(), {.batch_size = 4}};
+  }
   det::Metrics train_batch(det::Batch& batch, int64_t, int64_t batch_idx) override {
     model_->parameters().front().set_requires_grad(batch_idx >= 10);
     const auto [data, target] = batch.unpack<2>();
@@ -81,8 +86,10 @@ int main(int argc, char** argv) {
       [&](det::TrialContext& context) {
         ExactTrial trial(context);
         det::Trainer(trial, context)
-            .fit({.max_length = det::Batches(60), .checkpoint_period = det::Batches(2),
-                  .validation_period = det::Batches(20), .reporting_period = det::Batches(5),
+            .fit({.max_length = det::Batches(60),
+                  .checkpoint_period = det::Batches(2),
+                  .validation_period = det::Batches(20),
+                  .reporting_period = det::Batches(5),
                   .latest_checkpoint = "latest"});
         det::Sha256 digest;
         if (fast) {

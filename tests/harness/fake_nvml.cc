@@ -1,5 +1,5 @@
-// Owns a stand-in for NVIDIA's management library with what system metrics read: three devices, of which the second
-// does not answer, and the third answers only who it is.
+// Owns a stand-in for NVIDIA's management library with what system metrics read: three devices, of which the
+// second does not answer, and the third answers only who it is.
 #include <cstdio>
 
 extern "C" {

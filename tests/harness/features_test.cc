@@ -1,5 +1,5 @@
-// What a trial may ask of the trainer beyond a loop: callbacks, reducers, aggregation, schedules, the managed style,
-// virtual shards, and errors that name the thing.
+// What a trial may ask of the trainer beyond a loop: callbacks, reducers, aggregation, schedules, the managed
+// style, virtual shards, and errors that name the thing.
 #include "fixture.h"
 
 // After LibTorch, whose logging has a CHECK of its own.
@@ -34,7 +34,9 @@ class Diary : public Callback {
   void on_training_start() override { note("training start"); }
   void on_training_epoch_start(int64_t epoch) override { note("epoch start " + std::to_string(epoch)); }
   void on_training_epoch_end(int64_t epoch) override { note("epoch end " + std::to_string(epoch)); }
-  void on_training_workload_end(const Json& metrics) override { note("workload end " + metrics.begin().key()); }
+  void on_training_workload_end(const Json& metrics) override {
+    note("workload end " + metrics.begin().key());
+  }
   void on_validation_start() override { note("validation start"); }
   void on_validation_epoch_start() override { note("validation epoch start"); }
   void on_validation_epoch_end(const std::vector<Json>& outputs) override {
@@ -60,7 +62,8 @@ class Diary : public Callback {
 
 class DiaryTrial : public SmallTrial {
  public:
-  DiaryTrial(TrialContext& context, Record& record, Words& words) : SmallTrial(context, record), words_(words) {}
+  DiaryTrial(TrialContext& context, Record& record, Words& words)
+      : SmallTrial(context, record), words_(words) {}
   Callbacks build_callbacks() override { return {{"diary", std::make_shared<Diary>(words_)}}; }
 
  private:
@@ -73,13 +76,16 @@ TEST_CASE("every hook comes at its moment") {
   Words words;
   TrialContext context(make_state(record, storage));
   DiaryTrial trial(context, record, words);
-  const FitResult result =
-      Trainer(trial, context).fit({.max_length = Batches(6), .validation_period = Batches(5), .checkpoint_policy = CheckpointPolicy::kNone});
+  const FitResult result = Trainer(trial, context)
+                               .fit({.max_length = Batches(6),
+                                     .validation_period = Batches(5),
+                                     .checkpoint_policy = CheckpointPolicy::kNone});
   CHECK(words == Words{"startup 0", "training start", "epoch start 0", "epoch end 0", "workload end loss",
                        "validation start", "validation epoch start", "validation epoch end 4",
-                       "validation end validation_loss", "epoch start 1", "workload end loss", "validation start",
-                       "validation epoch start", "validation epoch end 4", "validation end validation_loss",
-                       "save start", "write end", "upload end", "shutdown"});
+                       "validation end validation_loss", "epoch start 1", "workload end loss",
+                       "validation start", "validation epoch start", "validation epoch end 4",
+                       "validation end validation_loss", "save start", "write end", "upload end",
+                       "shutdown"});
   const std::string metadata = read_file(result.checkpoint + "/metadata.json").value();
   CHECK(metadata.find("\"mine\": 1") != std::string::npos);
 
@@ -100,7 +106,8 @@ TEST_CASE("aggregated batches give the step that one large batch would") {
     state->aggregation.frequency = frequency;
     TrialContext context(std::move(state));
     struct Trial : SmallTrial {
-      Trial(TrialContext& context, Record& record, std::int64_t size) : SmallTrial(context, record), size(size) {}
+      Trial(TrialContext& context, Record& record, std::int64_t size)
+          : SmallTrial(context, record), size(size) {}
       DataLoader build_training_data_loader() override { return {small_data(), {.batch_size = size}}; }
       std::int64_t size;
     } trial(context, record, batch_size);
@@ -179,7 +186,10 @@ TEST_CASE("the values of batches become one as the trial says, weighted by recor
       return {{"average", size}, {"sum", size}, {"max", size}, {"min", size}};
     }
     EvaluationReducer evaluation_reducer() override {
-      return {{"average", Reducer::kAverage}, {"sum", Reducer::kSum}, {"max", Reducer::kMax}, {"min", Reducer::kMin}};
+      return {{"average", Reducer::kAverage},
+              {"sum", Reducer::kSum},
+              {"max", Reducer::kMax},
+              {"min", Reducer::kMin}};
     }
   } trial(context, record);
   const FitResult result = Trainer(trial, context).fit({.max_length = Batches(1)});
@@ -210,19 +220,24 @@ TEST_CASE("a trial may evaluate the whole set at once") {
 class SmallManaged : public ManagedTrial<torch::nn::Sequential> {
  public:
   using ManagedTrial::ManagedTrial;
-  DataLoader build_training_data_loader() override { return {small_data(), {.batch_size = 4, .shuffle = true}}; }
+  DataLoader build_training_data_loader() override {
+    return {small_data(), {.batch_size = 4, .shuffle = true}};
+  }
   DataLoader build_validation_data_loader() override { return {small_data(), {.batch_size = 5}}; }
   torch::nn::Sequential build_model() override {
-    torch::nn::Sequential model(torch::nn::Linear(6, 8), torch::nn::ReLU(), torch::nn::Dropout(0.3), torch::nn::Linear(8, 3));
+    torch::nn::Sequential model(torch::nn::Linear(6, 8), torch::nn::ReLU(), torch::nn::Dropout(0.3),
+                                torch::nn::Linear(8, 3));
     reset_parameters(*model);
     return model;
   }
   std::unique_ptr<torch::optim::Optimizer> optimizer(torch::nn::Sequential& model) override {
-    return std::make_unique<torch::optim::Adam>(model->parameters(), context_.get_hparam<double>("learning_rate"));
+    return std::make_unique<torch::optim::Adam>(model->parameters(),
+                                                context_.get_hparam<double>("learning_rate"));
   }
   Metrics train_batch(Batch& batch, torch::nn::Sequential& model, int64_t, int64_t) override {
     const auto [data, target] = batch.unpack<2>();
-    return {{"loss", torch::nll_loss(torch::log_softmax(model->forward(data), 1), target)}, {"train_error", 0.5}};
+    return {{"loss", torch::nll_loss(torch::log_softmax(model->forward(data), 1), target)},
+            {"train_error", 0.5}};
   }
   Metrics evaluate_batch(Batch& batch, torch::nn::Sequential& model) override {
     const auto [data, target] = batch.unpack<2>();
@@ -236,7 +251,9 @@ TEST_CASE("the managed style trains: backward, zero_grad and step are the platfo
   TrialContext context(make_state(record, storage));
   SmallManaged trial(context);
   Trainer(trial, context).fit({.max_length = Epochs(40), .validation_period = Epochs(20)});
-  const auto loss = [&](std::size_t i) { return record.metrics.at(i).second.at("validation_loss").get<double>(); };
+  const auto loss = [&](std::size_t i) {
+    return record.metrics.at(i).second.at("validation_loss").get<double>();
+  };
   std::vector<double> losses;
   for (const auto& [event, metrics] : record.metrics) {
     if (event.starts_with("validation")) losses.push_back(metrics.at("validation_loss").get<double>());
@@ -244,7 +261,9 @@ TEST_CASE("the managed style trains: backward, zero_grad and step are the platfo
   (void)loss;
   REQUIRE(losses.size() == 2);
   CHECK(losses[1] < losses[0]);
-  CHECK_THROWS_WITH(loss_of({{"error", 1.0}}), Catch::Contains("must return the metric \"loss\" as a tensor; it returns: error (a number)"));
+  CHECK_THROWS_WITH(
+      loss_of({{"error", 1.0}}),
+      Catch::Contains("must return the metric \"loss\" as a tensor; it returns: error (a number)"));
 }
 
 TEST_CASE("a wrapped schedule moves with its mode, and goes on from a checkpoint") {
@@ -264,7 +283,7 @@ TEST_CASE("a wrapped schedule moves with its mode, and goes on from a checkpoint
     Trainer(trial, context).fit(options);
     return trial.schedule.get_last_lr().at(0);
   };
-  CHECK(train(9, false) == Approx(0.01));   // an epoch has 5 batches
+  CHECK(train(9, false) == Approx(0.01));  // an epoch has 5 batches
   CHECK(train(10, true) == Approx(0.001));
   CHECK(train(20, true) == Approx(0.0001));
 }
@@ -294,7 +313,8 @@ TEST_CASE("exact training is the same bits for any share of the shards, and afte
   for (Record* record : {&first, &second}) {
     TrialContext part(state_with_shards(*record, other));
     Trial again(part, *record);
-    Trainer(again, part).fit({.max_length = Batches(11), .reporting_period = Batches(3), .latest_checkpoint = "latest"});
+    Trainer(again, part)
+        .fit({.max_length = Batches(11), .reporting_period = Batches(3), .latest_checkpoint = "latest"});
     if (record == &second) CHECK(same_bits(again.model()->parameters(), trial.model()->parameters()));
   }
   auto metrics = first.metrics;
@@ -315,7 +335,8 @@ TEST_CASE("mixed precision computes in bfloat16 inside the trial and keeps weigh
     }
   } trial(context, record);
   Trainer(trial, context).fit({.max_length = Batches(5)});
-  for (const torch::Tensor& parameter : trial.model()->parameters()) CHECK(parameter.scalar_type() == torch::kFloat);
+  for (const torch::Tensor& parameter : trial.model()->parameters())
+    CHECK(parameter.scalar_type() == torch::kFloat);
 }
 
 TEST_CASE("what a trial does wrong is named") {
@@ -334,7 +355,9 @@ TEST_CASE("what a trial does wrong is named") {
     } trial(context, record, train_batch);
     Trainer(trial, context).fit({.max_length = Batches(3)});
   };
-  CHECK_THROWS_WITH(run([](auto&, auto&, Batch&) { return Metrics{{"loss", std::nan("")}}; }),
+  CHECK_THROWS_WITH(run([](auto&, auto&, Batch&) {
+                      return Metrics{{"loss", std::nan("")}};
+                    }),
                     Catch::Contains("the loss is nan; lower the learning rate"));
   CHECK_THROWS_WITH(run([](auto& trial, TrialContext& context, Batch& batch) {
                       context.backward(trial.model()->forward(batch.data()));
@@ -346,17 +369,21 @@ TEST_CASE("what a trial does wrong is named") {
                       return Metrics();
                     }),
                     Catch::Contains("does not depend on any parameter"));
-  CHECK_THROWS_WITH(run([](auto&, auto&, Batch& batch) { return Metrics{{"loss", batch.data()}}; }),
+  CHECK_THROWS_WITH(run([](auto&, auto&, Batch& batch) {
+                      return Metrics{{"loss", batch.data()}};
+                    }),
                     Catch::Contains("metric \"loss\" must be one number, not a tensor of shape [4, 6]"));
   for (const int steps_of_second_shard : {0, 2}) {
-    CHECK_THROWS_WITH(run([&, calls = 0](auto& trial, TrialContext& context, Batch& batch) mutable {
-                        const torch::Tensor loss = trial.model()->forward(batch.data()).sum();
-                        for (int i = calls++ == 1 ? steps_of_second_shard : 1; i > 0; --i) {
-                          context.backward(loss, {.retain_graph = true});
-                          context.step_optimizer(trial.optimizer());
-                        }
-                        return Metrics{{"loss", loss}};
-                      }, /*exact=*/true),
+    CHECK_THROWS_WITH(run(
+                          [&, calls = 0](auto& trial, TrialContext& context, Batch& batch) mutable {
+                            const torch::Tensor loss = trial.model()->forward(batch.data()).sum();
+                            for (int i = calls++ == 1 ? steps_of_second_shard : 1; i > 0; --i) {
+                              context.backward(loss, {.retain_graph = true});
+                              context.step_optimizer(trial.optimizer());
+                            }
+                            return Metrics{{"loss", loss}};
+                          },
+                          /*exact=*/true),
                       Catch::Contains("all of these calls step an optimizer once"));
   }
 }

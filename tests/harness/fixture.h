@@ -1,5 +1,5 @@
-// Owns what the harness's tests share: a client that remembers, a context without a program around it, and a small
-// trial whose every part a test can change.
+// Owns what the harness's tests share: a client that remembers, a context without a program around it, and a
+// small trial whose every part a test can change.
 #pragma once
 
 #include <torch/torch.h>
@@ -26,7 +26,7 @@ struct Folder {
 
 /// What a RecordingClient saw; outlives it.
 struct Record {
-  std::vector<std::string> events;  ///< "training 5", "progress 10", "acknowledged"
+  std::vector<std::string> events;        ///< "training 5", "progress 10", "acknowledged"
   std::vector<std::int64_t> checkpoints;  ///< apart: they are reported whenever they have become durable
   std::vector<std::pair<std::string, Json>> metrics;  ///< "training 5" → values
   std::int64_t preempt_at = -1;                       ///< batches after which preemption is asked for
@@ -77,23 +77,28 @@ inline TensorDataset small_data() {
 class SmallTrial : public Trial {
  public:
   SmallTrial(TrialContext& context, Record& record)
-      : context_(context), record_(record),
+      : context_(context),
+        record_(record),
         model_(context.wrap_model(torch::nn::Sequential(torch::nn::Linear(6, 8), torch::nn::ReLU(),
                                                         torch::nn::Dropout(0.3), torch::nn::Linear(8, 3)))),
         optimizer_(context.wrap_optimizer(
             torch::optim::Adam(model_->parameters(), context.get_hparam<double>("learning_rate")))) {}
 
-  DataLoader build_training_data_loader() override { return {small_data(), {.batch_size = 4, .shuffle = true}}; }
+  DataLoader build_training_data_loader() override {
+    return {small_data(), {.batch_size = 4, .shuffle = true}};
+  }
   DataLoader build_validation_data_loader() override { return {small_data(), {.batch_size = 5}}; }
   Metrics train_batch(Batch& batch, int64_t, int64_t batch_idx) override {
-    torch::Tensor loss = torch::nll_loss(torch::log_softmax(model_->forward(batch.data()), 1), batch.target());
+    torch::Tensor loss =
+        torch::nll_loss(torch::log_softmax(model_->forward(batch.data()), 1), batch.target());
     context_.backward(loss);
     context_.step_optimizer(optimizer_);
     if (batch_idx + 1 == record_.preempt_at) record_.preempt = true;
     return loss;
   }
   Metrics evaluate_batch(Batch& batch) override {
-    return {{"validation_loss", torch::nll_loss(torch::log_softmax(model_->forward(batch.data()), 1), batch.target())}};
+    return {{"validation_loss",
+             torch::nll_loss(torch::log_softmax(model_->forward(batch.data()), 1), batch.target())}};
   }
   torch::nn::Sequential& model() { return model_; }
   torch::optim::Adam& optimizer() { return optimizer_; }

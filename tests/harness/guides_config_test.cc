@@ -10,13 +10,17 @@ namespace {
 
 TEST_CASE("the configurations of the guides have no problem") {
   std::size_t count = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(DET_SOURCE_DIR "/tests/harness/guides")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(DET_SOURCE_DIR "/tests/harness/guides")) {
     if (entry.path().extension() != ".yaml") continue;
     ++count;
     INFO(entry.path());
     const expconf::Defaults defaults{
-        .checkpoint_storage = {{"type", "directory"}, {"container_path", "/tmp"}}, .experiment_seed = 1, .name = "x"};
-    const auto parsed = expconf::parse(read_file(entry.path().string()).value(), entry.path().string(), defaults);
+        .checkpoint_storage = {{"type", "directory"}, {"container_path", "/tmp"}},
+        .experiment_seed = 1,
+        .name = "x"};
+    const auto parsed =
+        expconf::parse(read_file(entry.path().string()).value(), entry.path().string(), defaults);
     INFO((parsed ? std::string() : parsed.error().message));
     CHECK(parsed.has_value());
     if (parsed) CHECK(parsed->warnings.empty());

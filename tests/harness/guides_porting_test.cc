@@ -35,7 +35,8 @@ void write_images(const std::string& prefix, std::int64_t count, std::uint64_t s
   auto generator = at::detail::createCPUGenerator(seed);
   torch::Tensor labels = torch::randint(0, 10, {count}, generator, torch::kLong);
   torch::Tensor images = torch::randint(0, 100, {count, 28, 28}, generator, torch::kLong).to(torch::kByte);
-  for (std::int64_t i = 0; i < count; ++i) images[i].narrow(0, 2 * labels[i].item<std::int64_t>() + 4, 2).fill_(220);
+  for (std::int64_t i = 0; i < count; ++i)
+    images[i].narrow(0, 2 * labels[i].item<std::int64_t>() + 4, 2).fill_(220);
   write_idx(prefix + "-images-idx3-ubyte", images);
   write_idx(prefix + "-labels-idx1-ubyte", labels.to(torch::kByte));
 }
@@ -106,7 +107,8 @@ ScriptRun run_script(std::vector<std::string> arguments) {
 /// Unshuffled, as `--no-shuffle` makes the script.
 class RecordingTrial : public ImagesTrial {
  public:
-  RecordingTrial(det::TrialContext& context, std::vector<double>& losses) : ImagesTrial(context), losses_(losses) {}
+  RecordingTrial(det::TrialContext& context, std::vector<double>& losses)
+      : ImagesTrial(context), losses_(losses) {}
   det::DataLoader build_training_data_loader() override {
     return {images("train"), {.batch_size = context_.get_per_slot_batch_size()}};
   }
@@ -128,7 +130,8 @@ TEST_CASE("the ported trial computes the losses of the script") {
   det::FitResult result;
   const auto body = [&](det::TrialContext& context) {
     RecordingTrial trial(context, losses);
-    result = det::Trainer(trial, context).fit({.max_length = det::Epochs(2), .validation_period = det::Epochs(1)});
+    result =
+        det::Trainer(trial, context).fit({.max_length = det::Epochs(2), .validation_period = det::Epochs(1)});
   };
   REQUIRE(det::run(body, {.config_file = "const.yaml"}) == 0);
 

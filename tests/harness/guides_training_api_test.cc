@@ -111,8 +111,9 @@ TEST_CASE("the skeleton learns, and its checkpoint can be used") {
   std::iota(all.begin(), all.end(), 0);
   const det::Batch batch = data.get_batch(all);
 
-  const double loss = det::loss_of({{"loss", *evaluate(result.checkpoint, batch).entries().at(0).second.tensor()}})
-                          .item<double>();
+  const double loss =
+      det::loss_of({{"loss", *evaluate(result.checkpoint, batch).entries().at(0).second.tensor()}})
+          .item<double>();
   CHECK(loss == Approx(result.validation_metrics.at("validation_loss")));
   const torch::Tensor correct = predict(result.checkpoint, batch.data()) == batch.target();
   CHECK(correct.sum().item<std::int64_t>() > 40);
@@ -131,14 +132,14 @@ TEST_CASE("two models with an optimizer each learn together") {
 
 TEST_CASE("learning rates move as the guide says") {
   Folder folder;
-  train<ScheduledTrial>({.max_length = det::Epochs(4)}, in_folder(folder), [](auto& trial, auto&) {
-    CHECK(trial.learning_rates().at(0) == Approx(0.001));
-  });
+  train<ScheduledTrial>({.max_length = det::Epochs(4)}, in_folder(folder),
+                        [](auto& trial, auto&) { CHECK(trial.learning_rates().at(0) == Approx(0.001)); });
   struct Manual : ManualTrial {
     using ManualTrial::ManualTrial;
     double rate() { return learning_rate(optimizer_); }
   };
-  train<Manual>({.max_length = det::Batches(9)}, in_folder(folder), [](auto& t, auto&) { CHECK(t.rate() == 0.1); });
+  train<Manual>({.max_length = det::Batches(9)}, in_folder(folder),
+                [](auto& t, auto&) { CHECK(t.rate() == 0.1); });
   train<Manual>({.max_length = det::Batches(12)}, in_folder(folder),
                 [](auto& t, auto&) { CHECK(t.rate() == Approx(0.05)); });
   struct Warm : WarmTrial {
@@ -162,7 +163,8 @@ TEST_CASE("clipped gradients make a short step") {
   Folder folder;
   struct Clipped : ClippingTrial {
     explicit Clipped(det::TrialContext& context) : ClippingTrial(context) {
-      for (const torch::Tensor& parameter : model_->parameters()) before.push_back(parameter.detach().clone());
+      for (const torch::Tensor& parameter : model_->parameters())
+        before.push_back(parameter.detach().clone());
     }
     double moved() const {
       double sum = 0;
@@ -234,8 +236,8 @@ TEST_CASE("a callback ends a trial that is stuck") {
     using StoppingTrial::StoppingTrial;
     det::Metrics evaluate_batch(det::Batch&) override { return {{"validation_loss", 1.0}}; }
   };
-  const auto result =
-      train<Stuck>({.max_length = det::Batches(100), .validation_period = det::Batches(2)}, in_folder(folder));
+  const auto result = train<Stuck>({.max_length = det::Batches(100), .validation_period = det::Batches(2)},
+                                   in_folder(folder));
   CHECK(result.reason == det::FitResult::Reason::kStopRequested);
   CHECK(result.batches_trained == 6);
 }
@@ -295,7 +297,8 @@ TEST_CASE("data is there before training, once where the guide says so") {
 /// A picture of noise, dark or bright.
 std::string picture(bool bright, std::int64_t seed) {
   auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed));
-  torch::Tensor bytes = torch::randint(bright ? 130 : 0, bright ? 255 : 120, {36 * 32 * 3}, generator, torch::kLong);
+  torch::Tensor bytes =
+      torch::randint(bright ? 130 : 0, bright ? 255 : 120, {36 * 32 * 3}, generator, torch::kLong);
   bytes = bytes.to(torch::kByte);
   return "P6\n32 36\n255\n" + std::string(static_cast<const char*>(bytes.data_ptr()), 36 * 32 * 3);
 }
@@ -307,8 +310,8 @@ TEST_CASE("a folder of images is learned") {
     const std::string name = std::string(bright ? "bright" : "dark") + "/" + std::to_string(i) + ".ppm";
     write(folder.path() + (i < 24 ? "/train/" : "/val/") + name, picture(bright, i));
   }
-  const auto result =
-      train<FolderTrial>({.max_length = det::Epochs(8)}, in_folder(folder, det::Json{{"root", folder.path()}}));
+  const auto result = train<FolderTrial>({.max_length = det::Epochs(8)},
+                                         in_folder(folder, det::Json{{"root", folder.path()}}));
   CHECK(result.batches_trained == 8 * 3);
   CHECK(result.validation_metrics.at("accuracy") == 1);
 }
@@ -326,11 +329,13 @@ std::vector<std::vector<std::int64_t>> batches_of(const det::AnyBatchSampler& sa
 
 TEST_CASE("an order of one's own is shared out, shuffled, repeated and skipped") {
   const auto sampler = [](Place place, std::int64_t skip) {
-    return make_batch_sampler(det::SequentialSampler(12), /*training=*/true, /*shuffle_seed=*/3, place, 2, skip);
+    return make_batch_sampler(det::SequentialSampler(12), /*training=*/true, /*shuffle_seed=*/3, place, 2,
+                              skip);
   };
   std::vector<std::int64_t> seen;
   for (std::int64_t rank = 0; rank < 2; ++rank) {
-    for (const auto& batch : batches_of(sampler({2, rank}, 0), 3)) seen.insert(seen.end(), batch.begin(), batch.end());
+    for (const auto& batch : batches_of(sampler({2, rank}, 0), 3))
+      seen.insert(seen.end(), batch.begin(), batch.end());
   }
   CHECK_FALSE(std::is_sorted(seen.begin(), seen.end()));
   std::sort(seen.begin(), seen.end());

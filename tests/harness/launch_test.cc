@@ -17,8 +17,9 @@ ProcessResult launch(std::vector<std::string> arguments, const std::vector<std::
 }
 
 TEST_CASE("each rank gets its variables and its prefix") {
-  const auto result = launch({"--nproc-per-node", "2", "--", "sh", "-c",
-                              "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR ${MASTER_PORT:+port}"});
+  const auto result =
+      launch({"--nproc-per-node", "2", "--", "sh", "-c",
+              "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR ${MASTER_PORT:+port}"});
   CHECK(result.status.code == 0);
   CHECK_THAT(result.out, Catch::Contains("[rank=0] 0 0 2 2 127.0.0.1 port\n"));
   CHECK_THAT(result.out, Catch::Contains("[rank=1] 1 1 2 2 127.0.0.1 port\n"));
@@ -40,21 +41,23 @@ TEST_CASE("the reason of the end comes in a line of its own") {
 }
 
 TEST_CASE("several machines count their ranks on") {
-  const auto result = launch({"--nnodes=3", "--node_rank", "2", "--nproc_per_node", "2", "--master-addr", "node0", "sh", "-c",
-                              "echo $RANK $LOCAL_RANK $WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"},
-                             {"MASTER_PORT", "C10D_PORT"});
+  const auto result =
+      launch({"--nnodes=3", "--node_rank", "2", "--nproc_per_node", "2", "--master-addr", "node0", "sh", "-c",
+              "echo $RANK $LOCAL_RANK $WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"},
+             {"MASTER_PORT", "C10D_PORT"});
   CHECK_THAT(result.out, Catch::Contains("[rank=4] 4 0 6 2 3 node0:29400\n"));
   CHECK_THAT(result.out, Catch::Contains("[rank=5] 5 1 6 2 3 node0:29400\n"));
   CHECK(launch({"--nnodes=2", "sh", "-c", "echo $MASTER_ADDR:$MASTER_PORT"},
-               {"MASTER_ADDR", "MASTER_PORT", "DET_CHIEF_IP=10.0.0.5", "C10D_PORT=29411"}).out ==
-        "[rank=0] 10.0.0.5:29411\n");
+               {"MASTER_ADDR", "MASTER_PORT", "DET_CHIEF_IP=10.0.0.5", "C10D_PORT=29411"})
+            .out == "[rank=0] 10.0.0.5:29411\n");
 }
 
 TEST_CASE("a gang of the cluster is laid out as its agent says, unless words say otherwise") {
-  const std::vector<std::string> gang{"DET_NUM_NODES=2",  "DET_NODE_RANK=1",       "DET_FIRST_RANK=3", "DET_WORLD_SIZE=5",
-                                      "DET_SLOT_IDS=[0,4]", "DET_CHIEF_IP=10.0.0.1", "C10D_PORT=29401",  "MASTER_ADDR",
-                                      "MASTER_PORT"};
-  const std::string print = "echo $RANK $WORLD_SIZE $LOCAL_RANK $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT";
+  const std::vector<std::string> gang{"DET_NUM_NODES=2",  "DET_NODE_RANK=1",    "DET_FIRST_RANK=3",
+                                      "DET_WORLD_SIZE=5", "DET_SLOT_IDS=[0,4]", "DET_CHIEF_IP=10.0.0.1",
+                                      "C10D_PORT=29401",  "MASTER_ADDR",        "MASTER_PORT"};
+  const std::string print =
+      "echo $RANK $WORLD_SIZE $LOCAL_RANK $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT";
   const std::string out = launch({"sh", "-c", print}, gang).out;
   CHECK_THAT(out, Catch::Contains("[rank=3] 3 5 0 1 2 10.0.0.1:29401\n"));
   CHECK_THAT(out, Catch::Contains("[rank=4] 4 5 1 1 2 10.0.0.1:29401\n"));
@@ -89,7 +92,8 @@ TEST_CASE("wrong words are refused with their mend") {
       {{"--nnodes", "1:4", "sh"}, "--nnodes 1:4: the number of machines is fixed; give one number"},
       {{"--nnodes", "2", "sh"}, "--nnodes 2 needs --master-addr, the name of machine 0"},
       {{"--node-rank", "1", "sh"}, "--node-rank 1 needs --nnodes 2 or more; machines are numbered from 0"},
-      {{"--rdzv-endpoint=h:1", "sh"}, "det-launch has no --rdzv-endpoint: use --master-addr and --master-port"},
+      {{"--rdzv-endpoint=h:1", "sh"},
+       "det-launch has no --rdzv-endpoint: use --master-addr and --master-port"},
       {{"--master-port"}, "--master-port needs a value"},
       {{"-x", "sh"}, "det-launch has no -x; see det-launch --help"},
   };
@@ -103,7 +107,8 @@ TEST_CASE("wrong words are refused with their mend") {
 TEST_CASE("the help names every word") {
   const auto result = launch({"--help"});
   CHECK(result.status.ok());
-  for (const char* word : {"--nproc-per-node", "--nnodes", "--node-rank", "--master-addr", "--master-port", "--help"}) {
+  for (const char* word :
+       {"--nproc-per-node", "--nnodes", "--node-rank", "--master-addr", "--master-port", "--help"}) {
     CHECK_THAT(result.out, Catch::Contains(word));
   }
 }
@@ -113,12 +118,17 @@ TEST_CASE("the program's own options are left alone") {
 }
 
 TEST_CASE("a signal to the launcher reaches the ranks") {
-  auto child = Child::spawn({.argv = {DET_LAUNCH, "sh", "-c", "trap 'echo got; exit 3' TERM; echo up; sleep 60 & wait"},
-                             .cwd = "", .out = Stream::pipe()}).value();
+  auto child = Child::spawn({.argv = {DET_LAUNCH, "sh", "-c",
+                                      "trap 'echo got; exit 3' TERM; echo up; sleep 60 & wait"},
+                             .cwd = "",
+                             .out = Stream::pipe()})
+                   .value();
   char buffer[64];
   std::string out;
   ssize_t got = 0;
-  while (out.find("up\n") == std::string::npos && (got = ::read(child.out().get(), buffer, sizeof buffer)) > 0) out.append(buffer, got);
+  while (out.find("up\n") == std::string::npos &&
+         (got = ::read(child.out().get(), buffer, sizeof buffer)) > 0)
+    out.append(buffer, got);
   (void)child.signal(SIGTERM);
   CHECK(child.wait(std::chrono::seconds(20)).value().code == 3);
 }
@@ -127,9 +137,11 @@ TEST_CASE("what a rank leaves behind does not outlive it") {
   // The leftover ignores SIGTERM and holds the output open.
   const auto result = launch({"sh", "-c", "(trap '' TERM; exec sleep 300) & echo $!; exit 4"});
   CHECK(result.status.code == 4);
-  const std::string pid = result.out.substr(result.out.find(' ') + 1, result.out.find('\n') - result.out.find(' ') - 1);
+  const std::string pid =
+      result.out.substr(result.out.find(' ') + 1, result.out.find('\n') - result.out.find(' ') - 1);
   // It was sent SIGKILL: the kernel is about to end it.
-  CHECK(wait_until([&] { return !std::filesystem::exists("/proc/" + pid + "/cwd/."); }, std::chrono::seconds(20)));
+  CHECK(wait_until([&] { return !std::filesystem::exists("/proc/" + pid + "/cwd/."); },
+                   std::chrono::seconds(20)));
 }
 
 TEST_CASE("a process that left its group is not waited for") {

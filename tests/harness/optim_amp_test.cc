@@ -105,9 +105,9 @@ TEST_CASE("The scale follows PyTorch's rule: back off on inf, grow after an unbr
     double scale, tracker;  // afterwards
   };
   const std::vector<Iteration> table = {
-      {1, true, 8, 1},           {1, true, 8, 2},          {1, true, 16, 0},   {1, true, 16, 1},
-      {kInfinity, false, 8, 0},  {-kInfinity, false, 4, 0}, {1, true, 4, 1},   {1, true, 4, 2},
-      {NAN, false, 2, 0},        {1, true, 2, 1},          {1, true, 2, 2},    {1, true, 4, 0},
+      {1, true, 8, 1},          {1, true, 8, 2},           {1, true, 16, 0}, {1, true, 16, 1},
+      {kInfinity, false, 8, 0}, {-kInfinity, false, 4, 0}, {1, true, 4, 1},  {1, true, 4, 2},
+      {NAN, false, 2, 0},       {1, true, 2, 1},           {1, true, 2, 2},  {1, true, 4, 0},
       {1, true, 4, 1},
   };
   double value = 0;
@@ -161,7 +161,8 @@ TEST_CASE("Of two optimizers only the one with an inf is skipped, and the scale 
 TEST_CASE("A scaler's state goes into another, and one that is off does nothing") {
   Tensor w = weight(0);
   SGD optimizer = sgd(w);
-  GradScaler scaler({.init_scale = 64, .growth_factor = 4, .backoff_factor = 0.25, .growth_interval = 2}), other;
+  GradScaler scaler({.init_scale = 64, .growth_factor = 4, .backoff_factor = 0.25, .growth_interval = 2}),
+      other;
   iterate(scaler, optimizer, w, 1);
   other.load_state_dict(scaler.state_dict());
   CHECK(other.state_dict() == scaler.state_dict());
@@ -187,7 +188,8 @@ TEST_CASE("A scaler's state goes into another, and one that is off does nothing"
 
 TEST_CASE("A module laid out with channels last is the same module and computes the same") {
   torch::manual_seed(1);
-  torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3)), torch::nn::BatchNorm2d(8));
+  torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3)),
+                              torch::nn::BatchNorm2d(8));
   model->eval();
   const Tensor kernel = model->parameters()[0], input = at::randn({2, 3, 9, 9});
   SGD optimizer(model->parameters(), SGDOptions(0.1));
@@ -203,7 +205,8 @@ TEST_CASE("A module laid out with channels last is the same module and computes 
   CHECK(channels_last(at::randn({2, 3})).is_contiguous());
 }
 
-TEST_CASE("Images of one channel are told to have it last, so the gradients behind them lie like their outputs") {
+TEST_CASE(
+    "Images of one channel are told to have it last, so the gradients behind them lie like their outputs") {
   torch::manual_seed(1);
   torch::nn::Conv2d first(1, 8, 3), second(8, 16, 3);
   to_channels_last(*first);

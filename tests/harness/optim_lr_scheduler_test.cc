@@ -37,7 +37,8 @@ std::unique_ptr<Optimizer> optimizer_with(Options first, Options second) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const std::string& name) {
-  if (name.find("Adam") != std::string::npos) return optimizer_with<Adam>(AdamOptions(0.1), AdamOptions(0.02));
+  if (name.find("Adam") != std::string::npos)
+    return optimizer_with<Adam>(AdamOptions(0.1), AdamOptions(0.02));
   return optimizer_with<SGD>(SGDOptions(0.1).momentum(0.9), SGDOptions(0.02).momentum(0.9));
 }
 
@@ -64,9 +65,12 @@ Kinds falling_schedules() {
        [](Optimizer& o) {
          return made<LinearLR>(o, LinearLROptions{.start_factor = 0.1, .end_factor = 0.9, .total_iters = 33});
        }},
-      {"ExponentialLR", [](Optimizer& o) { return made<ExponentialLR>(o, ExponentialLROptions{.gamma = 0.93}); }},
+      {"ExponentialLR",
+       [](Optimizer& o) { return made<ExponentialLR>(o, ExponentialLROptions{.gamma = 0.93}); }},
       {"PolynomialLR",
-       [](Optimizer& o) { return made<PolynomialLR>(o, PolynomialLROptions{.total_iters = 45, .power = 1.7}); }},
+       [](Optimizer& o) {
+         return made<PolynomialLR>(o, PolynomialLROptions{.total_iters = 45, .power = 1.7});
+       }},
       {"CosineAnnealingLR",
        [](Optimizer& o) {
          return made<CosineAnnealingLR>(o, CosineAnnealingLROptions{.T_max = 13, .eta_min = 0.001});
@@ -78,8 +82,9 @@ Kinds falling_schedules() {
        }},
       {"LambdaLR",
        [](Optimizer& o) {
-         return made<LambdaLR>(o, std::vector<LRFunction>{[](std::int64_t step) { return std::pow(0.95, step); },
-                                                          [](std::int64_t step) { return 1.0 / (1 + step); }});
+         return made<LambdaLR>(o,
+                               std::vector<LRFunction>{[](std::int64_t step) { return std::pow(0.95, step); },
+                                                       [](std::int64_t step) { return 1.0 / (1 + step); }});
        }},
       {"MultiplicativeLR",
        [](Optimizer& o) {
@@ -115,7 +120,8 @@ Kinds cycling_schedules() {
       {"CyclicLR",
        [](Optimizer& o) {
          return made<CyclicLR>(
-             o, CyclicLROptions{.base_lr = 0.01, .max_lr = {0.2, 0.1}, .step_size_up = 6, .step_size_down = 10});
+             o,
+             CyclicLROptions{.base_lr = 0.01, .max_lr = {0.2, 0.1}, .step_size_up = 6, .step_size_down = 10});
        }},
       {"CyclicLR triangular2",
        [](Optimizer& o) {
@@ -146,11 +152,11 @@ Kinds composed_schedules() {
        }},
       {"SequentialLR restarts",
        [](Optimizer& o) {
-         return made<SequentialLR>(o,
-                                   Schedules{ConstantLR(o, {.factor = 0.5, .total_iters = 30}),
-                                             CosineAnnealingWarmRestarts(o, {.T_0 = 9}),
-                                             StepLR(o, {.step_size = 4, .gamma = 0.7})},
-                                   std::vector<std::int64_t>{15, 35});
+         return made<SequentialLR>(
+             o,
+             Schedules{ConstantLR(o, {.factor = 0.5, .total_iters = 30}),
+                       CosineAnnealingWarmRestarts(o, {.T_0 = 9}), StepLR(o, {.step_size = 4, .gamma = 0.7})},
+             std::vector<std::int64_t>{15, 35});
        }},
       {"ChainedScheduler",
        [](Optimizer& o) {
@@ -159,8 +165,9 @@ Kinds composed_schedules() {
        }},
       {"ReduceLROnPlateau",
        [](Optimizer& o) {
-         return made<ReduceLROnPlateau>(o, ReduceLROnPlateauOptions{
-                                               .factor = 0.3, .patience = 3, .cooldown = 2, .min_lr = {0.001, 0.002}});
+         return made<ReduceLROnPlateau>(
+             o,
+             ReduceLROnPlateauOptions{.factor = 0.3, .patience = 3, .cooldown = 2, .min_lr = {0.001, 0.002}});
        }},
       {"ReduceLROnPlateau max",
        [](Optimizer& o) {
@@ -187,7 +194,9 @@ double& momentum(Optimizer& optimizer, std::size_t group) {
   if (auto* adam = dynamic_cast<AdamOptions*>(&options)) return std::get<0>(adam->betas());
   return dynamic_cast<SGDOptions&>(options).momentum();
 }
-double lr(Optimizer& optimizer, std::size_t group = 0) { return optimizer.param_groups().at(group).options().get_lr(); }
+double lr(Optimizer& optimizer, std::size_t group = 0) {
+  return optimizer.param_groups().at(group).options().get_lr();
+}
 
 Row row(Optimizer& o) { return {lr(o, 0), lr(o, 1), momentum(o, 0), momentum(o, 1)}; }
 
@@ -209,7 +218,8 @@ Rows run(const std::string& name, bool by_hand, Json* saved = nullptr) {
     if (step == kSavedAt && saved != nullptr) {
       *saved = {{"state", schedule->state_dict()}, {"groups", Json::array()}};
       for (const std::size_t group : {0, 1}) {
-        (*saved)["groups"].push_back({{"lr", lr(*optimizer, group)}, {"momentum", momentum(*optimizer, group)}});
+        (*saved)["groups"].push_back(
+            {{"lr", lr(*optimizer, group)}, {"momentum", momentum(*optimizer, group)}});
       }
     }
     if (by_hand && step == kHandAt) {
@@ -334,21 +344,28 @@ TEST_CASE("Options that cannot work are refused by name") {
   CHECK_THROWS_WITH(ReduceLROnPlateau(o, {.factor = 1}), Catch::Contains("factor"));
   CHECK_THROWS_WITH(ReduceLROnPlateau(o, {.mode = "least"}), Catch::Contains("mode"));
   CHECK_THROWS_WITH(LambdaLR(o, LRFunction()), Catch::Contains("lr_lambda"));
-  torch::optim::Adagrad adagrad(std::vector<torch::Tensor>{at::zeros({1})}, torch::optim::AdagradOptions(0.1));
+  torch::optim::Adagrad adagrad(std::vector<torch::Tensor>{at::zeros({1})},
+                                torch::optim::AdagradOptions(0.1));
   CHECK_THROWS_WITH(OneCycleLR(adagrad, {.max_lr = 1, .total_steps = 9}), Catch::Contains("cycle_momentum"));
   CHECK_NOTHROW(OneCycleLR(adagrad, {.max_lr = 1, .total_steps = 9, .cycle_momentum = false}));
 }
 
 TEST_CASE("Schedules that hold others refuse what they cannot step") {
   auto o = sgd(0.1), other = sgd(0.1);
-  CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ExponentialLR(o, {.gamma = 0.8})}, {}), Catch::Contains("milestones"));
-  CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ExponentialLR(other, {.gamma = 0.8})}, {3}),
-                    Catch::Contains("different optimizers"));
-  CHECK_THROWS_WITH(SequentialLR(other, {ExponentialLR(o, {.gamma = 0.9})}, {}), Catch::Contains("another optimizer"));
-  CHECK_THROWS_WITH(ChainedScheduler({ExponentialLR(o, {.gamma = 0.9}), ReduceLROnPlateau(o)}), Catch::Contains("by hand"));
+  CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ExponentialLR(o, {.gamma = 0.8})}, {}),
+                    Catch::Contains("milestones"));
   CHECK_THROWS_WITH(
-      SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ChainedScheduler(Schedules{ExponentialLR(o, {.gamma = 0.9})})}, {4}),
-      Catch::Contains("holds others"));
+      SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ExponentialLR(other, {.gamma = 0.8})}, {3}),
+      Catch::Contains("different optimizers"));
+  CHECK_THROWS_WITH(SequentialLR(other, {ExponentialLR(o, {.gamma = 0.9})}, {}),
+                    Catch::Contains("another optimizer"));
+  CHECK_THROWS_WITH(ChainedScheduler({ExponentialLR(o, {.gamma = 0.9}), ReduceLROnPlateau(o)}),
+                    Catch::Contains("by hand"));
+  CHECK_THROWS_WITH(SequentialLR(o,
+                                 {ExponentialLR(o, {.gamma = 0.9}),
+                                  ChainedScheduler(Schedules{ExponentialLR(o, {.gamma = 0.9})})},
+                                 {4}),
+                    Catch::Contains("holds others"));
   ReduceLROnPlateau plateau(o);
   LRScheduler& base = plateau;
   CHECK_THROWS_WITH(base.step(), Catch::Contains("step(metric)"));
@@ -397,7 +414,9 @@ TEST_CASE("A schedule of the user's own needs a formula and nothing else") {
     explicit Halving(Optimizer& optimizer) : LRScheduler(optimizer) { initial_step(); }
 
    protected:
-    std::vector<double> get_lr() const override { return base_times(1.0 / static_cast<double>(1 + last_epoch_)); }
+    std::vector<double> get_lr() const override {
+      return base_times(1.0 / static_cast<double>(1 + last_epoch_));
+    }
   };
   auto o = sgd(0.6);
   Halving schedule(o);

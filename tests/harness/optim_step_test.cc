@@ -1,4 +1,5 @@
-// Owns the tests of optimizers: LibTorch's and ours against PyTorch in Python, the fused step against LibTorch's own.
+// Owns the tests of optimizers: LibTorch's and ours against PyTorch in Python, the fused step against
+// LibTorch's own.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
@@ -36,7 +37,9 @@ using MadeOptimizer = std::unique_ptr<lib::Optimizer>;
 
 template <typename Kind, typename Options>
 std::function<MadeOptimizer(Tensors)> with(Options options) {
-  return [options](Tensors parameters) -> MadeOptimizer { return std::make_unique<Kind>(std::move(parameters), options); };
+  return [options](Tensors parameters) -> MadeOptimizer {
+    return std::make_unique<Kind>(std::move(parameters), options);
+  };
 }
 
 /// As in golden.py.
@@ -57,8 +60,7 @@ const std::map<std::string, std::function<MadeOptimizer(Tensors)>>& optimizers()
       {"RMSprop centered", with<lib::RMSprop>(RMSpropOptions(0.01).momentum(0.9).centered(true))},
       {"Adagrad", with<lib::Adagrad>(AdagradOptions(0.1).lr_decay(0.05).weight_decay(0.01))},
       {"Adadelta", with<optim::Adadelta>(AdadeltaOptions())},
-      {"Adadelta decay",
-       with<optim::Adadelta>(AdadeltaOptions(0.5).rho(0.8).eps(1e-5).weight_decay(0.1))},
+      {"Adadelta decay", with<optim::Adadelta>(AdadeltaOptions(0.5).rho(0.8).eps(1e-5).weight_decay(0.1))},
   };
   return all;
 }
@@ -113,12 +115,14 @@ struct Weights {
   Tensors parameters;
 };
 
-/// The largest relative difference of a tensor, in the 2-norm; elements count as 1 at least, since they may pass 0.
+/// The largest relative difference of a tensor, in the 2-norm; elements count as 1 at least, since they may
+/// pass 0.
 double difference(const Tensors& a, const Tensors& b) {
   double worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double least = std::sqrt(static_cast<double>(b[i].numel()));
-    worst = std::max(worst, (a[i] - b[i]).norm().item<double>() / std::max(b[i].norm().item<double>(), least));
+    worst =
+        std::max(worst, (a[i] - b[i]).norm().item<double>() / std::max(b[i].norm().item<double>(), least));
   }
   return worst;
 }
@@ -155,7 +159,8 @@ TEST_CASE("The fused step goes as LibTorch's own for fifty steps, and each can f
   for (const auto& [name, make] : optimizers()) {
     INFO(name);
     Weights ours(1), theirs(1), mixed(1);
-    const MadeOptimizer fused = make(ours.parameters), plain = make(theirs.parameters), both = make(mixed.parameters);
+    const MadeOptimizer fused = make(ours.parameters), plain = make(theirs.parameters),
+                        both = make(mixed.parameters);
     FusedStep fast(*fused), fast_mixed(*both);
     for (int step = 1; step <= 50; ++step) {
       ours.set_gradients(step), theirs.set_gradients(step), mixed.set_gradients(step);
@@ -195,7 +200,8 @@ TEST_CASE("The fused step and the clipped norm have the same bits with one threa
       results.push_back(weights.parameters);
     }
     CHECK(same_bits(results[0], results[1]));
-    CHECK(std::vector<double>(norms.begin(), norms.begin() + 4) == std::vector<double>(norms.begin() + 4, norms.end()));
+    CHECK(std::vector<double>(norms.begin(), norms.begin() + 4) ==
+          std::vector<double>(norms.begin() + 4, norms.end()));
   }
   at::set_num_threads(before);
 }
@@ -233,8 +239,8 @@ TEST_CASE("The fused step sees parameter groups added and state replaced") {
   FusedStep fast(optimizer);
   weights.set_gradients(0);
   REQUIRE(fast.step());
-  optimizer.add_param_group(
-      lib::OptimizerParamGroup({weights.parameters[3]}, std::make_unique<lib::SGDOptions>(lib::SGDOptions(0.0))));
+  optimizer.add_param_group(lib::OptimizerParamGroup(
+      {weights.parameters[3]}, std::make_unique<lib::SGDOptions>(lib::SGDOptions(0.0))));
   const Tensor still = weights.parameters[3].detach().clone();
   REQUIRE(fast.step());
   CHECK(at::equal(still, weights.parameters[3]));
@@ -264,11 +270,13 @@ TEST_CASE("Adadelta is saved and loaded by LibTorch's archives, and refuses opti
   torch::load(two, stream);
   CHECK(two.state().size() == one.state().size());
   CHECK(static_cast<optim::AdadeltaOptions&>(two.param_groups()[0].options()).rho() == 0.9);
-  for (std::size_t i = 0; i < first.parameters.size(); ++i) second.parameters[i].detach().copy_(first.parameters[i]);
+  for (std::size_t i = 0; i < first.parameters.size(); ++i)
+    second.parameters[i].detach().copy_(first.parameters[i]);
   static_cast<optim::AdadeltaOptions&>(two.param_groups()[0].options()).lr(0.7).rho(0.8);
   one.step(), two.step();
   CHECK(same_bits(first.parameters, second.parameters));
-  CHECK_THROWS_WITH(optim::Adadelta(first.parameters, optim::AdadeltaOptions().rho(1.5)), Catch::Contains("rho"));
+  CHECK_THROWS_WITH(optim::Adadelta(first.parameters, optim::AdadeltaOptions().rho(1.5)),
+                    Catch::Contains("rho"));
 }
 
 TEST_CASE("Clipping by norm scales all gradients together, as torch.nn.utils does") {
@@ -294,7 +302,8 @@ TEST_CASE("Clipping by norm scales all gradients together, as torch.nn.utils doe
 }
 
 TEST_CASE("A gradient that is not finite is seen in the norm") {
-  const auto infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto infinity = std::numeric_limits<double>::infinity(),
+             nan = std::numeric_limits<double>::quiet_NaN();
   for (const double type : {2.0, infinity}) {
     Weights weights(7);
     weights.set_gradients(0);

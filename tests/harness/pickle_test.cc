@@ -1,4 +1,5 @@
-// state_dict.pth: what is written is read back bit for bit, and damage or foreign objects are refused by name.
+// state_dict.pth: what is written is read back bit for bit, and damage or foreign objects are refused by
+// name.
 #include "pickle.h"
 
 #include <ATen/ops/arange.h>
@@ -78,9 +79,9 @@ TEST_CASE("plain data and tensors come back as they were") {
 
 TEST_CASE("tensors of every element type come back bit for bit") {
   const File file;
-  for (const torch::ScalarType type :
-       {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16, torch::kLong, torch::kInt, torch::kShort,
-        torch::kChar, torch::kByte, torch::kBool, torch::kComplexFloat, torch::kComplexDouble}) {
+  for (const torch::ScalarType type : {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16,
+                                       torch::kLong, torch::kInt, torch::kShort, torch::kChar, torch::kByte,
+                                       torch::kBool, torch::kComplexFloat, torch::kComplexDouble}) {
     INFO(type);
     const torch::Tensor tensor = at::arange(-2, 5, torch::kFloat).to(type);
     check_equal(file.round_trip(tensor), tensor);
@@ -97,7 +98,8 @@ TEST_CASE("a tensor's order in memory is kept where it has no gaps") {
   const Value gathered = file.round_trip(column);
   check_equal(gathered, column);
   CHECK(gathered.as<torch::Tensor>()->is_contiguous());
-  for (const torch::Tensor& empty : {at::ones({0}), at::ones({3, 0, 2})}) check_equal(file.round_trip(empty), empty);
+  for (const torch::Tensor& empty : {at::ones({0}), at::ones({3, 0, 2})})
+    check_equal(file.round_trip(empty), empty);
 }
 
 TEST_CASE("loaded tensors may be written to without touching the file") {
@@ -145,27 +147,42 @@ TEST_CASE("a file cut at any length is refused with its name") {
 TEST_CASE("a pickle that wants to call something is refused, and it is not called") {
   const File file;
   const std::string witness = file.directory.path() + "/witness";
-  file.write_pickle("\x80\x02" "cposix\nsystem\nX" + std::string(1, static_cast<char>(witness.size() + 6)) +
-                    std::string(3, '\0') + "touch " + witness + "\x85R.");
-  CHECK_THROWS_WITH(pickle::load(file.path), Catch::Contains("wants to call posix.system, which is not plain data"));
+  file.write_pickle(
+      "\x80\x02"
+      "cposix\nsystem\nX" +
+      std::string(1, static_cast<char>(witness.size() + 6)) + std::string(3, '\0') + "touch " + witness +
+      "\x85R.");
+  CHECK_THROWS_WITH(pickle::load(file.path),
+                    Catch::Contains("wants to call posix.system, which is not plain data"));
   CHECK_FALSE(path_exists(witness));
 }
 
 TEST_CASE("other constructs are refused by what they are") {
   const File file;
   const auto [program, expected] = GENERATE(table<std::string, std::string>({
-      {"\x80\x02}(K\x01K\x02X\x01\x00\x00\x00" "1K\x03u.", "damaged"},  // replaced below: zeros end a literal
-      {"\x80\x02" "cbuiltins\neval\n.", "not plain data"},
+      {"\x80\x02}(K\x01K\x02X\x01\x00\x00\x00"
+       "1K\x03u.",
+       "damaged"},  // replaced below: zeros end a literal
+      {"\x80\x02"
+       "cbuiltins\neval\n.",
+       "not plain data"},
       {"\x80\x02i__main__\nX\n.", "opcode"},
       {"\x80\x02h\x05.", "unknown memo"},
       {"\x80\x02(", "ends too early"},
-      {"\x80\x02" "ctorch._utils\n_rebuild_tensor_v2\n)R.", "wants to call"},
-      {"\x80\x02K\x01" "b.", "damaged"},
+      {"\x80\x02"
+       "ctorch._utils\n_rebuild_tensor_v2\n)R.",
+       "wants to call"},
+      {"\x80\x02K\x01"
+       "b.",
+       "damaged"},
   }));
   std::string bytes = program;
   std::string message = expected;
   if (expected == "damaged" && program.find('}') != std::string::npos) {
-    bytes = std::string("\x80\x02}(K\x01K\x02X\x01\0\0\0" "1K\x03u.", 18);  // {1: 2, "1": 3}
+    bytes = std::string(
+        "\x80\x02}(K\x01K\x02X\x01\0\0\0"
+        "1K\x03u.",
+        18);  // {1: 2, "1": 3}
     message = "the key \"1\" twice";
   }
   file.write_pickle(bytes);

@@ -44,17 +44,18 @@ struct RankEnd {
   Duration took{};  ///< from the start of the last rank
 };
 
-/// Starts `size` processes `argv` with RANK and the rest, all on one machine; waits for all of them, at most a minute.
+/// Starts `size` processes `argv` with RANK and the rest, all on one machine; waits for all of them, at most
+/// a minute.
 inline std::vector<RankEnd> run_ranks(int size, const std::vector<std::string>& argv) {
   const ReservedPort port;
   std::vector<Child> children;
   for (int rank = 0; rank < size; ++rank) {
     const std::string ranks = std::to_string(size), number = std::to_string(rank);
     children.push_back(Child::spawn({.argv = argv,
-                                     .env = environment_with({"RANK=" + number, "LOCAL_RANK=" + number,
-                                                              "WORLD_SIZE=" + ranks, "LOCAL_WORLD_SIZE=" + ranks,
-                                                              "MASTER_ADDR=127.0.0.1", "OMP_NUM_THREADS=1",
-                                                              "MASTER_PORT=" + std::to_string(port.port())}),
+                                     .env = environment_with(
+                                         {"RANK=" + number, "LOCAL_RANK=" + number, "WORLD_SIZE=" + ranks,
+                                          "LOCAL_WORLD_SIZE=" + ranks, "MASTER_ADDR=127.0.0.1",
+                                          "OMP_NUM_THREADS=1", "MASTER_PORT=" + std::to_string(port.port())}),
                                      .cwd = "",
                                      .out = Stream::pipe(),
                                      .err = Stream::inherit()})

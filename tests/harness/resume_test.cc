@@ -1,4 +1,5 @@
-// kill -9 anywhere, also while a checkpoint is written: the trial ends in the same bits, with the same reports.
+// kill -9 anywhere, also while a checkpoint is written: the trial ends in the same bits, with the same
+// reports.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
@@ -39,7 +40,8 @@ std::map<std::string, std::string> reports_of(const std::string& directory) {
   for (std::string line; std::getline(in, line);) {
     const auto report = parse_json(line);
     if (!report) continue;
-    const auto [entry, fresh] = reports.emplace((*report)["key"].get<std::string>(), (*report)["values"].dump());
+    const auto [entry, fresh] =
+        reports.emplace((*report)["key"].get<std::string>(), (*report)["values"].dump());
     CHECK((fresh || entry->second == (*report)["values"].dump()));
   }
   return reports;
@@ -50,8 +52,8 @@ std::size_t size_of(const std::string& path) {
   return in ? static_cast<std::size_t>(in.tellg()) : 0;
 }
 
-/// Lets the program go on until it has reported a little more, then kills it in some phase of a step or of a save. False
-/// when it came to its end instead.
+/// Lets the program go on until it has reported a little more, then kills it in some phase of a step or of a
+/// save. False when it came to its end instead.
 bool kill_once(const std::string& directory, Random& random) {
   const std::string reports = directory + "/reports";
   const std::size_t enough = size_of(reports) + random.below(600);
@@ -59,9 +61,9 @@ bool kill_once(const std::string& directory, Random& random) {
   options.out = Stream::null();
   auto child = Child::spawn(options).value();
   bool ended = false;
-  const bool seen = wait_until(
-      [&] { return (ended = child.wait(Duration(0)).has_value()) || size_of(reports) > enough; },
-      std::chrono::seconds(60));
+  const bool seen =
+      wait_until([&] { return (ended = child.wait(Duration(0)).has_value()) || size_of(reports) > enough; },
+                 std::chrono::seconds(60));
   REQUIRE(seen);
   if (!ended) ended = child.wait(Duration(random.below(15'000))).has_value();
   if (ended) return false;
@@ -70,7 +72,8 @@ bool kill_once(const std::string& directory, Random& random) {
 }
 
 bool left_torn_checkpoint(const std::string& directory) {
-  const auto found = run_process({.argv = {"find", directory + "/checkpoints", "-name", "*.partial"}}).value();
+  const auto found =
+      run_process({.argv = {"find", directory + "/checkpoints", "-name", "*.partial"}}).value();
   return !found.out.empty();
 }
 
@@ -82,7 +85,8 @@ TEST_CASE("a trial beats where its agent looks") {
   CHECK(path_exists(directory.path() + "/heartbeat"));
 }
 
-TEST_CASE("after twenty kills at random moments parameters, optimizer, generators and metrics are bit-identical") {
+TEST_CASE(
+    "after twenty kills at random moments parameters, optimizer, generators and metrics are bit-identical") {
   const auto whole = TemporaryDirectory::create().value();
   const std::string expected = run_to_end(whole.path());
   const auto expected_reports = reports_of(whole.path());
@@ -91,7 +95,8 @@ TEST_CASE("after twenty kills at random moments parameters, optimizer, generator
   Random random{Catch::rngSeed() + std::uint64_t{1}, 0};
   for (int kills = 0, torn = 0; kills < kKills || torn == 0;) {
     const auto killed = TemporaryDirectory::create().value();
-    while (kills < kKills && kill_once(killed.path(), random)) ++kills, torn += left_torn_checkpoint(killed.path());
+    while (kills < kKills && kill_once(killed.path(), random))
+      ++kills, torn += left_torn_checkpoint(killed.path());
     CHECK(run_to_end(killed.path()) == expected);
     CHECK(reports_of(killed.path()) == expected_reports);
     REQUIRE((kills < kKills || torn > 0));  // some of twenty kills must have met a checkpoint being written

@@ -1,6 +1,7 @@
-// A program for resume_test: trains a small network with dropout, shuffled data and Adam, saves often, and appends every
-// report to a file as a JSON line, so that being killed anywhere loses nothing that was reported.
-// Usage: resume_trial STORAGE REPORTS; at the end prints the SHA-256 of all parameters and optimizer state.
+// A program for resume_test: trains a small network with dropout, shuffled data and Adam, saves often, and
+// appends every report to a file as a JSON line, so that being killed anywhere loses nothing that was
+// reported. Usage: resume_trial STORAGE REPORTS; at the end prints the SHA-256 of all parameters and
+// optimizer state.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,9 +18,11 @@ using det::Json;
 
 class FileClient final : public det::Client {
  public:
-  explicit FileClient(const char* path) : file_(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
+  explicit FileClient(const char* path)
+      : file_(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
   void report_metrics(const std::string& group, std::int64_t steps, const Json& metrics) override {
-    const std::string line = det::dump_json({{"key", group + " " + std::to_string(steps)}, {"values", metrics}}) + "\n";
+    const std::string line =
+        det::dump_json({{"key", group + " " + std::to_string(steps)}, {"values", metrics}}) + "\n";
     if (::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
   }
   void report_progress(double, std::int64_t) override {}
@@ -54,8 +57,10 @@ int main(int, char** argv) {
         det::testing::Record record;
         det::testing::SmallTrial trial(context, record);
         det::Trainer(trial, context)
-            .fit({.max_length = det::Batches(300), .checkpoint_period = det::Batches(7),
-                  .validation_period = det::Batches(50), .reporting_period = det::Batches(10),
+            .fit({.max_length = det::Batches(300),
+                  .checkpoint_period = det::Batches(7),
+                  .validation_period = det::Batches(50),
+                  .reporting_period = det::Batches(10),
                   .latest_checkpoint = "latest"});
         det::Sha256 digest;
         add_bytes(digest, det::collect_state(context.state(), {det::generator_bytes(context.state())}));

@@ -52,8 +52,9 @@ TEST_CASE("a module's weights go through safetensors") {
   save_safetensors(*from, file.path);
   load_safetensors(file.path, *to);
   CHECK(at::equal(from->weight, to->weight));
-  CHECK_THROWS_WITH(load_safetensors(file.path, *other),
-                    Catch::StartsWith(file.path) && Catch::Contains("weight is [2, 3], the model's is [2, 4]"));
+  CHECK_THROWS_WITH(
+      load_safetensors(file.path, *other),
+      Catch::StartsWith(file.path) && Catch::Contains("weight is [2, 3], the model's is [2, 4]"));
 }
 
 TEST_CASE("a safetensors file made by hand is read") {
@@ -77,7 +78,8 @@ TEST_CASE("a safetensors file with wrong places or names is refused by name") {
       {R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[4,0]}})", 4, "x: its shape needs 4 bytes"},
       {R"({"x":{"dtype":"Q3","shape":[4],"data_offsets":[0,4]}})", 4, "x: elements of type Q3"},
       {R"({"x":{"dtype":"U8","shape":[-4],"data_offsets":[0,4]}})", 4, "x: a size or an offset is no number"},
-      {R"({"x":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,4]}})", 4, "x: its shape is too large"},
+      {R"({"x":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,4]}})", 4,
+       "x: its shape is too large"},
       {R"({"x":{"dtype":"U8","shape":[4]}})", 4, "x: expected dtype, shape and data_offsets"},
       {R"({"x":1})", 0, "x: expected dtype, shape and data_offsets"},
       {R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"x":1})", 4, "header: "},

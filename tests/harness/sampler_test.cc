@@ -1,7 +1,5 @@
-// The order of data is a pure function of (seed, epoch, step, shard); samplers have the lengths and orders of the
-// guide.
-#include "det/samplers.h"
-
+// The order of data is a pure function of (seed, epoch, step, shard); samplers have the lengths and orders of
+// the guide.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -9,6 +7,7 @@
 
 #include "dealer.h"
 #include "det/record_random.h"
+#include "det/samplers.h"
 
 namespace det {
 namespace {
@@ -85,7 +84,8 @@ TEST_CASE("a batch does not depend on what was asked before") {
   const Dealer walked = make_dealer(order);
   Batches in_order;
   for (std::int64_t p = 0; p < 3 * walked.steps(); ++p) in_order.push_back(walked.deal(p)->records);
-  for (const std::int64_t p : {44, 0, 17, 31, 15, 14}) CHECK(make_dealer(order).deal(p)->records == in_order[p]);
+  for (const std::int64_t p : {44, 0, 17, 31, 15, 14})
+    CHECK(make_dealer(order).deal(p)->records == in_order[p]);
 }
 
 TEST_CASE("the order of a seed never changes between releases") {
@@ -98,7 +98,8 @@ TEST_CASE("ranks share an epoch without overlap when validating") {
   for (const std::int64_t world : {1, 2, 3, 7, 20}) {
     Indices all;
     for (std::int64_t rank = 0; rank < world; ++rank) {
-      const Indices shard = whole_epoch({.records = 50, .batch_size = 4, .deal = {.world = world, .first = rank}}, 0);
+      const Indices shard =
+          whole_epoch({.records = 50, .batch_size = 4, .deal = {.world = world, .first = rank}}, 0);
       all.insert(all.end(), shard.begin(), shard.end());
     }
     CHECK(sorted(all) == counted(50));
@@ -109,7 +110,10 @@ TEST_CASE("ranks have equally many steps when training, together every record") 
   for (const std::int64_t world : {1, 2, 3, 7, 20}) {
     std::set<std::int64_t> seen, steps;
     for (std::int64_t rank = 0; rank < world; ++rank) {
-      const Order order{.seed = 2, .records = 50, .batch_size = 4, .shuffle = true,
+      const Order order{.seed = 2,
+                        .records = 50,
+                        .batch_size = 4,
+                        .shuffle = true,
                         .deal = {.world = world, .first = rank, .training = true}};
       steps.insert(make_dealer(order).steps());
       for (const std::int64_t index : whole_epoch(order, 1)) seen.insert(index);
@@ -122,7 +126,10 @@ TEST_CASE("ranks have equally many steps when training, together every record") 
 TEST_CASE("one process with several shards takes what several processes would, shard after shard") {
   for (const bool training : {true, false}) {
     const auto dealer = [&](std::int64_t first, std::int64_t count) {
-      return make_dealer({.seed = 2, .records = 50, .batch_size = 4, .shuffle = true,
+      return make_dealer({.seed = 2,
+                          .records = 50,
+                          .batch_size = 4,
+                          .shuffle = true,
                           .deal = {.world = 4, .first = first, .count = count, .training = training}});
     };
     const Dealer whole = dealer(0, 4);
@@ -178,7 +185,8 @@ TEST_CASE("a shard's length is n / w + (n % w > rank), and shards share everythi
         const DistributedSampler shard(SequentialSampler(n), w, rank);
         CHECK(shard.size() == n / w + (n % w > rank));
         const Indices of_shard = taken<std::int64_t>(shard);
-        for (std::size_t i = 0; i < of_shard.size(); ++i) CHECK(of_shard[i] == static_cast<std::int64_t>(i) * w + rank);
+        for (std::size_t i = 0; i < of_shard.size(); ++i)
+          CHECK(of_shard[i] == static_cast<std::int64_t>(i) * w + rank);
         records.insert(records.end(), of_shard.begin(), of_shard.end());
         const DistributedBatchSampler of_batches(BatchSampler(SequentialSampler(n), 1, false), w, rank);
         CHECK(of_batches.size() == n / w + (n % w > rank));
@@ -204,7 +212,8 @@ TEST_CASE("skipping leaves the length and takes the first items off every pass")
 }
 
 TEST_CASE("batches are shuffled whole") {
-  const AnyBatchSampler shuffled = ReproducibleShuffleBatchSampler(BatchSampler(SequentialSampler(9), 2, false), 11);
+  const AnyBatchSampler shuffled =
+      ReproducibleShuffleBatchSampler(BatchSampler(SequentialSampler(9), 2, false), 11);
   CHECK(shuffled->size() == 5);
   Batches first = taken(shuffled, 0), again = taken(shuffled, 0), second = taken(shuffled, 1);
   CHECK(first == again);
@@ -267,9 +276,11 @@ TEST_CASE("the guide's example goes on where it stopped, and its shards are one 
 
   Indices validated;
   for (std::int64_t rank : {0, 1}) {
-    const AnyBatchSampler validation = make_batch_sampler(SequentialSampler(11), "validation", 7, 2, rank, 3, 5);
+    const AnyBatchSampler validation =
+        make_batch_sampler(SequentialSampler(11), "validation", 7, 2, rank, 3, 5);
     CHECK(validation->size() == 2);
-    for (const Indices& batch : taken(validation)) validated.insert(validated.end(), batch.begin(), batch.end());
+    for (const Indices& batch : taken(validation))
+      validated.insert(validated.end(), batch.begin(), batch.end());
   }
   CHECK(sorted(validated) == counted(11));
 }

@@ -29,10 +29,14 @@ namespace optim = torch::optim;
 const std::vector<std::pair<std::string, Optimize>> kOptimizers{
     {"SGD", [](Fixture& f) { one<optim::SGD>(f, optim::SGDOptions(0.1)); }},
     {"SGD with momentum",
-     [](Fixture& f) { one<optim::SGD>(f, optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01)); }},
+     [](Fixture& f) {
+       one<optim::SGD>(f, optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01));
+     }},
     {"Adam", [](Fixture& f) { one<optim::Adam>(f, optim::AdamOptions(0.01)); }},
     {"Adam with amsgrad",
-     [](Fixture& f) { one<optim::Adam>(f, optim::AdamOptions(0.01).amsgrad(true).betas({0.8, 0.95})); }},
+     [](Fixture& f) {
+       one<optim::Adam>(f, optim::AdamOptions(0.01).amsgrad(true).betas({0.8, 0.95}));
+     }},
     {"AdamW", [](Fixture& f) { one<optim::AdamW>(f, optim::AdamWOptions(0.01).weight_decay(0.1)); }},
     {"RMSprop", [](Fixture& f) { one<optim::RMSprop>(f, optim::RMSpropOptions(0.01)); }},
     {"RMSprop, centered, with momentum",
@@ -41,8 +45,8 @@ const std::vector<std::pair<std::string, Optimize>> kOptimizers{
     {"two optimizers with groups",
      [](Fixture& f) {
        auto sgd = optim::SGD(f.model[0]->parameters(), optim::SGDOptions(0.1).momentum(0.9));
-       sgd.add_param_group(optim::OptimizerParamGroup(f.model[1]->parameters(),
-                                                      std::make_unique<optim::SGDOptions>(optim::SGDOptions(0.3))));
+       sgd.add_param_group(optim::OptimizerParamGroup(
+           f.model[1]->parameters(), std::make_unique<optim::SGDOptions>(optim::SGDOptions(0.3))));
        f.optimize(std::move(sgd));
        f.optimize(optim::Adam(f.model[2]->parameters(), optim::AdamOptions(0.01)));
      }},
@@ -164,7 +168,8 @@ TEST_CASE("what does not fit is told by name") {
     second.context.lr_schedulers.clear();
     expected = "it holds 1 learning-rate schedules, the trial wrapped 0";
   }
-  CHECK_THROWS_WITH(apply_state(second.context, through_file(first.state()), true, 1), Catch::Contains(expected));
+  CHECK_THROWS_WITH(apply_state(second.context, through_file(first.state()), true, 1),
+                    Catch::Contains(expected));
 }
 
 TEST_CASE("the prefix of Python's data parallel wrapper is taken off") {

@@ -1,5 +1,5 @@
-// Owns what checkpoints may rely on wherever they lie: the same tests on a directory that all share, on one of the task's own
-// and on a bucket.
+// Owns what checkpoints may rely on wherever they lie: the same tests on a directory that all share, on one
+// of the task's own and on a bucket.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +35,8 @@ class Place {
  public:
   explicit Place(const std::string& kind) : kind_(kind) {
     Json storage;
-    if (kind == "shared_fs") storage = {{"type", kind}, {"host_path", disk_.path()}, {"storage_path", "storage"}};
+    if (kind == "shared_fs")
+      storage = {{"type", kind}, {"host_path", disk_.path()}, {"storage_path", "storage"}};
     if (kind == "directory") storage = {{"type", kind}, {"container_path", disk_.path() + "/storage"}};
     if (kind == "s3") storage = store_.emplace().config();
     config_ = {{"checkpoint_storage", std::move(storage)}};
@@ -49,7 +50,8 @@ class Place {
   }
 
   CheckpointWriter writer(int number) {
-    return CheckpointWriter::create(info.checkpoint_dir, uuid_of(number), {"cluster", 7, 2}, info.bucket).value();
+    return CheckpointWriter::create(info.checkpoint_dir, uuid_of(number), {"cluster", 7, 2}, info.bucket)
+        .value();
   }
   void save(int number) {
     CheckpointWriter made = writer(number);
@@ -59,7 +61,8 @@ class Place {
     REQUIRE(made.commit());
   }
   std::string file(int number, const std::string& name) const {
-    return store_ ? store_->file(uuid_of(number) + "/" + name) : disk_.path() + "/storage/" + uuid_of(number) + "/" + name;
+    return store_ ? store_->file(uuid_of(number) + "/" + name)
+                  : disk_.path() + "/storage/" + uuid_of(number) + "/" + name;
   }
   void lose(int number) {
     if (!store_) fs::remove_all(disk_.path() + "/storage/" + uuid_of(number));
@@ -70,10 +73,11 @@ class Place {
     TrialInfo other = machine();
     other.latest_checkpoint = uuid_of(3);
     DistributedContext alone{RankInfo{}};
-    return agree_on_start(alone, other, [&](const std::string& uuid, const std::string& reason) -> Result<std::string> {
-      told.push_back(reason);
-      return uuid == uuid_of(1) ? "" : uuid_of(uuid.back() - '0' - 1);
-    });
+    return agree_on_start(alone, other,
+                          [&](const std::string& uuid, const std::string& reason) -> Result<std::string> {
+                            told.push_back(reason);
+                            return uuid == uuid_of(1) ? "" : uuid_of(uuid.back() - '0' - 1);
+                          });
   }
   std::string latest() {
     const TrialInfo other = machine();
@@ -149,10 +153,11 @@ TEST_CASE("on every storage the Core API stores, restores, downloads and deletes
   Place place(kinds());
   Recorder* recorder = nullptr;
   core::Context writer = place.core(recorder);
-  const auto stored = writer.checkpoint().store_path({{"steps_completed", 4}, {"note", "x"}}, [](const std::string& directory) {
-    fs::create_directories(directory + "/deep");
-    std::ofstream(directory + "/deep/weights") << "12345";
-  });
+  const auto stored = writer.checkpoint().store_path({{"steps_completed", 4}, {"note", "x"}},
+                                                     [](const std::string& directory) {
+                                                       fs::create_directories(directory + "/deep");
+                                                       std::ofstream(directory + "/deep/weights") << "12345";
+                                                     });
   REQUIRE(recorder->checkpoints.size() == 1);
   CHECK(recorder->checkpoints[0].resources.at("deep/weights") == 5);
   CHECK(recorder->checkpoints[0].resources.contains("manifest.json"));
@@ -180,7 +185,8 @@ TEST_CASE("a bucket that cannot be written stops a run at its start, and a save 
   {
     CheckpointWriter made = place.writer(1);
     REQUIRE(made.write("weights", "12345"));
-    place.store()->order(Json::array({{{"method", "PUT"}, {"match", "manifest"}, {"kind", "403"}, {"count", 1}}}));
+    place.store()->order(
+        Json::array({{{"method", "PUT"}, {"match", "manifest"}, {"kind", "403"}, {"count", 1}}}));
     CHECK_FALSE(made.commit());
   }
   CHECK(place.count() == 0);

@@ -39,7 +39,8 @@ class SlowNumbers : public Dataset {
 };
 
 /// Numbers in the epoch, records and draws of at most `most` batches.
-std::vector<Values> read(const DataLoader& loader, const StreamSpec& spec, std::int64_t step, std::int64_t most) {
+std::vector<Values> read(const DataLoader& loader, const StreamSpec& spec, std::int64_t step,
+                         std::int64_t most) {
   BatchStream stream(loader, spec, step);
   CHECK(stream.last_batch_number() == -1);
   std::vector<Values> seen;
@@ -75,7 +76,8 @@ TEST_CASE("a stream is the same from any step of three epochs, on any number of 
 
 TEST_CASE("processes with many shards or few see the same batches") {
   for (const bool training : {true, false}) {
-    const DataLoader loader(SlowNumbers(50), {.batch_size = 4, .shuffle = true, .num_workers = training ? 2 : 0});
+    const DataLoader loader(SlowNumbers(50),
+                            {.batch_size = 4, .shuffle = true, .num_workers = training ? 2 : 0});
     std::vector<Values> whole;
     for (const std::int64_t count : {4, 2, 1}) {
       std::vector<std::vector<Values>> processes;
@@ -149,10 +151,11 @@ TEST_CASE("a dataset that gives another number of records is named, and so is a 
 }
 
 TEST_CASE("a sampler, a batch sampler and a collate function of the trial's own are used") {
-  const DataLoader sampled(SlowNumbers(10), {.batch_size = 2, .sampler = SkipSampler(SequentialSampler(10), 7)});
+  const DataLoader sampled(SlowNumbers(10),
+                           {.batch_size = 2, .sampler = SkipSampler(SequentialSampler(10), 7)});
   CHECK(values(BatchStream(sampled, {}, 0).next()->data()) == Values{7, 8});
   const DataLoader batched(SlowNumbers(10), {.batch_sampler = ReproducibleShuffleBatchSampler(
-                                             BatchSampler(SequentialSampler(10), 5, false), 1)});
+                                                 BatchSampler(SequentialSampler(10), 5, false), 1)});
   BatchStream stream(batched, {.training = true}, 0);
   Values both = values(stream.next()->data());
   CHECK(both.size() == 5);
@@ -168,7 +171,8 @@ TEST_CASE("a sampler, a batch sampler and a collate function of the trial's own 
   };
   const DataLoader collated(SlowNumbers(10), {.batch_size = 4, .num_workers = 2, .collate = sum});
   BatchStream sums(collated, {}, 0);
-  for (const std::int64_t expected : {6, 22, 17}) CHECK(sums.next()->tensor().item<std::int64_t>() == expected);
+  for (const std::int64_t expected : {6, 22, 17})
+    CHECK(sums.next()->tensor().item<std::int64_t>() == expected);
 }
 
 /// Each batch says how many threads its operators had; batch 0 waits for the start of batch 1.
@@ -178,9 +182,11 @@ class Meeting : public Dataset {
   Batch get_batch(const std::vector<std::int64_t>& indices) const override {
     const bool first = indices.front() == 0;
     if (!first) second_began_ = true;
-    for (const MonoTime end = mono_now() + std::chrono::seconds(20); first && !second_began_ && mono_now() < end;) {
+    for (const MonoTime end = mono_now() + std::chrono::seconds(20);
+         first && !second_began_ && mono_now() < end;) {
     }
-    return torch::tensor({static_cast<std::int64_t>(second_began_), static_cast<std::int64_t>(at::get_num_threads())})
+    return torch::tensor(
+               {static_cast<std::int64_t>(second_began_), static_cast<std::int64_t>(at::get_num_threads())})
         .unsqueeze(0);
   }
   mutable std::atomic<bool> second_began_{false};
@@ -234,7 +240,9 @@ Values read_source(const DataLoader& loader, const StreamSpec& spec, std::int64_
 }
 
 TEST_CASE("a source begins every epoch when training, and ends when validating") {
-  const auto loader = [](bool known, bool restarts = true) { return DataLoader(Counter(3, known, restarts)); };
+  const auto loader = [](bool known, bool restarts = true) {
+    return DataLoader(Counter(3, known, restarts));
+  };
   CHECK(read_source(loader(true), {.training = true}, 0, 7) == Values{0, 1, 2, 100, 101, 102, 200});
   CHECK(read_source(loader(true), {.training = true}, 6, 4) == Values{200, 201, 202, 300});
   CHECK(read_source(loader(false), {.training = true}, 6, 4) == Values{0, 1, 2, 100});

@@ -1,4 +1,5 @@
-// What the machine does is read from /proc as its manual says, and reported as means, off the training thread.
+// What the machine does is read from /proc as its manual says, and reported as means, off the training
+// thread.
 #include "system_metrics.h"
 
 #include <atomic>
@@ -14,7 +15,8 @@ namespace {
 class Machine {
  public:
   Machine() {
-    for (const char* directory : {"/proc/net", "/block/sda", "/block/nvme0n1", "/block/loop0", "/block/dm-0"}) {
+    for (const char* directory :
+         {"/proc/net", "/block/sda", "/block/nvme0n1", "/block/loop0", "/block/dm-0"}) {
       REQUIRE(make_directories(root_.path() + directory));
     }
   }
@@ -31,10 +33,11 @@ std::string diskstats(int sda, int nvme, int others) {
   const auto line = [](const char* name, int n) {
     const auto number = [](int value) { return " " + std::to_string(value); };
     // reads merged sectors ms writes merged sectors ms now ms weighted
-    return std::string("   8       0 ") + name + number(n) + " 0" + number(8 * n) + " 5" + number(2 * n) + " 0" +
-           number(4 * n) + " 6 0 7 8\n";
+    return std::string("   8       0 ") + name + number(n) + " 0" + number(8 * n) + " 5" + number(2 * n) +
+           " 0" + number(4 * n) + " 6 0 7 8\n";
   };
-  return line("sda", sda) + line("sda1", others) + line("nvme0n1", nvme) + line("loop0", others) + line("dm-0", others);
+  return line("sda", sda) + line("sda1", others) + line("nvme0n1", nvme) + line("loop0", others) +
+         line("dm-0", others);
 }
 
 TEST_CASE("the share of the processors that works is between two readings") {
@@ -51,7 +54,8 @@ TEST_CASE("the share of the processors that works is between two readings") {
 
 TEST_CASE("free memory is what programs could still take, in bytes") {
   Machine machine;
-  machine.write("/proc/meminfo", "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:    2000000 kB\n");
+  machine.write("/proc/meminfo",
+                "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:    2000000 kB\n");
   SystemReader reader(machine.files());
   CHECK(reader.read({0}).at("memory").at("memory_free") == 2000000.0 * 1024);
 }
@@ -76,10 +80,12 @@ TEST_CASE("network rates leave the loopback out, and a counter that falls back m
   SystemReader reader(machine.files());
   const auto devices = [](const std::string& received, const std::string& sent) {
     return "Inter-|   Receive                                                |  Transmit\n"
-           " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls "
+           " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop "
+           "fifo colls "
            "carrier\n"
            "    lo: 999999 1 0 0 0 0 0 0 999999 1 0 0 0 0 0 0\n"
-           "  eth0:" + received + " 1 0 0 0 0 0 0 " + sent + " 1 0 0 0 0 0 0\n";
+           "  eth0:" +
+           received + " 1 0 0 0 0 0 0 " + sent + " 1 0 0 0 0 0 0\n";
   };
   machine.write("/proc/net/dev", devices("1000", "500"));
   CHECK(reader.read({0}).count("network") == 0);
@@ -156,7 +162,8 @@ TEST_CASE("the thread reports means under a step that grows, until it is told to
   Recorder client;
   std::vector<Row> rows;
   {
-    SystemMetrics metrics(client, {.interval = Duration(200), .samples_per_report = 3}, SystemReader(machine.files()));
+    SystemMetrics metrics(client, {.interval = Duration(200), .samples_per_report = 3},
+                          SystemReader(machine.files()));
     while (rows.size() < 12) {
       auto row = client.rows.pop();
       REQUIRE(row);
@@ -181,7 +188,8 @@ TEST_CASE("nothing is reported while much waits to be sent") {
   Recorder client;
   client.full = true;
   {
-    SystemMetrics metrics(client, {.interval = Duration(100), .samples_per_report = 1}, SystemReader(machine.files()));
+    SystemMetrics metrics(client, {.interval = Duration(100), .samples_per_report = 1},
+                          SystemReader(machine.files()));
     while (client.refused < 5) (void)client.asked.pop_batch(1, Duration(100));
   }
   CHECK(client.rows.size() == 0);

@@ -1,16 +1,19 @@
-// Event files are what TensorBoard reads: checked byte by byte by a reader written from the format's description.
+// Event files are what TensorBoard reads: checked byte by byte by a reader written from the format's
+// description.
+#include "tfevents.h"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
 #include "base/files.h"
 #include "base/process.h"
-#include "tfevents.h"
 
 namespace det {
 namespace {
 
-/// Reads an event file in Python, checks both checksums of every record bit by bit, and prints a line an event.
+/// Reads an event file in Python, checks both checksums of every record bit by bit, and prints a line an
+/// event.
 constexpr char kReader[] = R"(
 import struct, sys
 

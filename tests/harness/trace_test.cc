@@ -1,4 +1,6 @@
 // The trace profiler records the right steps, everything that runs in them, and nothing else.
+#include "trace.h"
+
 #include <ATen/record_function.h>
 #include <torch/types.h>
 
@@ -12,7 +14,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "det/profiler.h"
-#include "trace.h"
 
 namespace det {
 namespace {
@@ -26,7 +27,8 @@ std::string plan(const ProfilerOptions& options, int steps) {
 std::vector<std::string> traces(const std::string& directory) {
   std::vector<std::string> paths;
   if (!path_exists(directory)) return paths;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) paths.push_back(entry.path().string());
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -87,7 +89,8 @@ TEST_CASE("active steps, and only these, are in the trace: forward and backward"
   CHECK(backward->at("args").at("Backward") == true);
   const std::int64_t sequence = backward->at("args").at("Sequence number");
   CHECK(std::any_of(events.begin(), events.end(), [&](const Json& e) {
-    return e["name"] == "aten::mm" && e["args"].contains("Sequence number") && e["args"]["Sequence number"] == sequence;
+    return e["name"] == "aten::mm" && e["args"].contains("Sequence number") &&
+           e["args"]["Sequence number"] == sequence;
   }));
 }
 

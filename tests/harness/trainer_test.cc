@@ -1,4 +1,5 @@
-// The trainer does things in their order, at their batches, and goes on from a checkpoint as if nothing had been.
+// The trainer does things in their order, at their batches, and goes on from a checkpoint as if nothing had
+// been.
 #include "fixture.h"
 #include "pickle.h"
 #include "zip.h"
@@ -30,7 +31,8 @@ Run fit(Record& record, const std::string& storage, const FitOptions& options, J
   TrialContext context(make_state(record, storage, std::move(config)));
   SmallTrial trial(context, record);
   Run run{Trainer(trial, context).fit(options), {}};
-  for (const torch::Tensor& parameter : trial.model()->parameters()) run.parameters.push_back(parameter.clone());
+  for (const torch::Tensor& parameter : trial.model()->parameters())
+    run.parameters.push_back(parameter.clone());
   return run;
 }
 
@@ -38,10 +40,13 @@ TEST_CASE("what is due at one batch comes in order: training, validation, progre
   Folder storage;
   Record record;
   const Run run = fit(record, storage,
-                      {.max_length = Batches(10), .checkpoint_period = Batches(4), .validation_period = Batches(5),
-                       .reporting_period = Batches(5), .checkpoint_policy = CheckpointPolicy::kNone});
-  CHECK(record.events == Events{"training 4", "training 5", "validation 5", "progress 5", "training 8", "training 10",
-                                "validation 10", "progress 10", "progress 10"});
+                      {.max_length = Batches(10),
+                       .checkpoint_period = Batches(4),
+                       .validation_period = Batches(5),
+                       .reporting_period = Batches(5),
+                       .checkpoint_policy = CheckpointPolicy::kNone});
+  CHECK(record.events == Events{"training 4", "training 5", "validation 5", "progress 5", "training 8",
+                                "training 10", "validation 10", "progress 10", "progress 10"});
   CHECK(record.checkpoints == Steps{4, 8, 10});
   CHECK(run.result.batches_trained == 10);
   CHECK(run.result.reason == FitResult::Reason::kCompleted);
@@ -60,8 +65,12 @@ TEST_CASE("an epoch is the batches of the training loader, and the end validates
 TEST_CASE("with the profiler, where the time of a batch goes is reported with the training metrics") {
   Folder storage;
   Record record;
-  fit(record, storage, {.max_length = Batches(10), .validation_period = Batches(5), .reporting_period = Batches(5),
-                        .checkpoint_policy = CheckpointPolicy::kNone, .profiling_enabled = true});
+  fit(record, storage,
+      {.max_length = Batches(10),
+       .validation_period = Batches(5),
+       .reporting_period = Batches(5),
+       .checkpoint_policy = CheckpointPolicy::kNone,
+       .profiling_enabled = true});
   std::vector<std::string> timings;
   std::set<std::string> phases;
   for (const auto& [name, metrics] : record.metrics) {
@@ -73,7 +82,8 @@ TEST_CASE("with the profiler, where the time of a batch goes is reported with th
     }
   }
   CHECK(timings == Events{"timing 5", "timing 10"});
-  CHECK(phases == std::set<std::string>{"other", "data", "forward", "backward", "optimizer", "validation", "report"});
+  CHECK(phases ==
+        std::set<std::string>{"other", "data", "forward", "backward", "optimizer", "validation", "report"});
 }
 
 TEST_CASE("records are made batches by the global batch size") {
@@ -112,7 +122,8 @@ TEST_CASE("step zero validation comes first, test mode is one batch") {
 
 TEST_CASE("preemption saves, acknowledges and leaves; the next run ends in the same bits and reports") {
   Folder storage, other;
-  const FitOptions options{.max_length = Batches(23), .validation_period = Batches(6), .reporting_period = Batches(4)};
+  const FitOptions options{
+      .max_length = Batches(23), .validation_period = Batches(6), .reporting_period = Batches(4)};
   Record whole;
   const Run uninterrupted = fit(whole, other, options);
   for (int at = 1; at <= 20; ++at) {
@@ -164,8 +175,9 @@ TEST_CASE("a damaged checkpoint is refused by name; latest falls back to the one
   fit(first, storage, {.max_length = Batches(4)});
   const Run later = fit(first, storage, {.max_length = Batches(8)});
   std::ofstream(later.result.checkpoint + "/state_dict.pth", std::ios::app) << "x";
-  CHECK_THROWS_WITH(fit(second, storage, {.max_length = Batches(9), .latest_checkpoint = later.result.checkpoint}),
-                    Catch::Contains("state_dict.pth has"));
+  CHECK_THROWS_WITH(
+      fit(second, storage, {.max_length = Batches(9), .latest_checkpoint = later.result.checkpoint}),
+      Catch::Contains("state_dict.pth has"));
   fit(third, storage, {.max_length = Batches(5), .latest_checkpoint = "latest"});
   CHECK(third.events.front() == "training 5");
 }
@@ -188,10 +200,12 @@ TEST_CASE("errors name the thing and what there is") {
   Folder storage;
   Record record;
   TrialContext context(make_state(record, storage));
-  CHECK_THROWS_WITH(context.get_hparam<double>("learning_rat"),
-                    Catch::Contains("no hyperparameter \"learning_rat\"; there are: global_batch_size, learning_rate") &&
-                        Catch::Contains("did you mean \"learning_rate\"?"));
-  CHECK_THROWS_WITH(context.get_hparam<int>("name"), Catch::Contains("\"name\" is \"x\", not a whole number"));
+  CHECK_THROWS_WITH(
+      context.get_hparam<double>("learning_rat"),
+      Catch::Contains("no hyperparameter \"learning_rat\"; there are: global_batch_size, learning_rate") &&
+          Catch::Contains("did you mean \"learning_rate\"?"));
+  CHECK_THROWS_WITH(context.get_hparam<int>("name"),
+                    Catch::Contains("\"name\" is \"x\", not a whole number"));
   CHECK(context.get_hparam<double>("global_batch_size") == 4);
   torch::nn::Linear loose(2, 2);
   CHECK_THROWS_WITH(context.wrap_optimizer(torch::optim::SGD(loose->parameters(), 0.1)),
@@ -199,12 +213,15 @@ TEST_CASE("errors name the thing and what there is") {
   context.wrap_model(loose);
   torch::optim::SGD stray(loose->parameters(), 0.1);
   CHECK_THROWS_WITH(context.step_optimizer(stray), Catch::Contains("not the one wrap_optimizer returned"));
-  CHECK_THROWS_WITH(context.wrap_optimizer(torch::optim::LBFGS(loose->parameters())), Catch::Contains("use SGD, Adam"));
+  CHECK_THROWS_WITH(context.wrap_optimizer(torch::optim::LBFGS(loose->parameters())),
+                    Catch::Contains("use SGD, Adam"));
   Record bare;
   CHECK_THROWS_WITH(fit(bare, storage, {}), Catch::Contains("how long to train is unknown"));
-  CHECK_THROWS_WITH(fit(bare, storage, {.max_length = Batches(0)}), Catch::Contains("max_length must be at least 1"));
-  CHECK_THROWS_WITH(fit(bare, storage, {.max_length = Batches(1)}, {{"searcher", {{"metric", "acuracy"}}}}),
-                    Catch::Contains("searcher.metric is \"acuracy\", but the numbers of validation are: validation_loss"));
+  CHECK_THROWS_WITH(fit(bare, storage, {.max_length = Batches(0)}),
+                    Catch::Contains("max_length must be at least 1"));
+  CHECK_THROWS_WITH(
+      fit(bare, storage, {.max_length = Batches(1)}, {{"searcher", {{"metric", "acuracy"}}}}),
+      Catch::Contains("searcher.metric is \"acuracy\", but the numbers of validation are: validation_loss"));
 }
 
 TEST_CASE("the configuration says how long to train and when to validate") {
@@ -232,7 +249,11 @@ TEST_CASE("a search by rungs gets a validation at each of them") {
     return period ? period->at : std::vector<std::int64_t>{};
   };
   using Moments = std::vector<std::int64_t>;
-  Json searcher{{"name", "async_halving"}, {"num_rungs", 3}, {"max_time", 937}, {"time_metric", "batches"}, {"max_trials", 2}};
+  Json searcher{{"name", "async_halving"},
+                {"num_rungs", 3},
+                {"max_time", 937},
+                {"time_metric", "batches"},
+                {"max_trials", 2}};
   CHECK(moments(searcher) == Moments{58, 234, 937});
   searcher["divisor"] = 3;
   CHECK(moments(searcher) == Moments{104, 312, 937});
@@ -245,7 +266,8 @@ TEST_CASE("a search by rungs gets a validation at each of them") {
   CHECK(moments({{"name", "random"}, {"max_length", {{"batches", 100}}}}).empty());
   const Json asked{{"searcher", searcher}, {"min_validation_period", {{"batches", 50}}}};
   CHECK(fit_options(asked).validation_period->count == 50);
-  CHECK(fit_options({{"searcher", {{"name", "async_halving"}, {"num_rungs", 2}, {"max_length", {{"epochs", 8}}}}}})
+  CHECK(fit_options(
+            {{"searcher", {{"name", "async_halving"}, {"num_rungs", 2}, {"max_length", {{"epochs", 8}}}}}})
             .validation_period->unit == Length::Unit::kEpochs);
 }
 
@@ -253,13 +275,15 @@ TEST_CASE("the file of tensors comes back as it was, and nothing but plain data 
   Folder folder;
   const std::string path = std::string(folder) + "/x.pth";
   pickle::Dict dict;
-  for (const auto type : {torch::kFloat, torch::kDouble, torch::kLong, torch::kByte, torch::kBool, torch::kBFloat16}) {
+  for (const auto type :
+       {torch::kFloat, torch::kDouble, torch::kLong, torch::kByte, torch::kBool, torch::kBFloat16}) {
     dict.add(torch::toString(type), torch::arange(6).reshape({2, 3}).to(type));
   }
   dict.add("transposed", torch::arange(6).reshape({2, 3}).t());
   dict.add("scalar", torch::tensor(3.5));
   dict.add("empty", torch::empty({0, 4}));
-  dict.add("numbers", pickle::List{std::int64_t{-5}, std::int64_t{1} << 40, 0.1, true, std::string("text"), {}});
+  dict.add("numbers",
+           pickle::List{std::int64_t{-5}, std::int64_t{1} << 40, 0.1, true, std::string("text"), {}});
   pickle::save(dict, path);
   const pickle::Value loaded = pickle::load(path);
   for (const auto& [name, value] : dict.items) {
@@ -274,9 +298,11 @@ TEST_CASE("the file of tensors comes back as it was, and nothing but plain data 
 
   const std::string good = read_file(path).value();
   ZipWriter evil(path);
-  evil.add("archive/data.pkl", std::string("\x80\x02") + "cposix\nsystem\n(X" + std::string("\x02\0\0\0", 4) + "lstR.");
+  evil.add("archive/data.pkl",
+           std::string("\x80\x02") + "cposix\nsystem\n(X" + std::string("\x02\0\0\0", 4) + "lstR.");
   evil.finish();
-  CHECK_THROWS_WITH(pickle::load(path), Catch::Contains("wants to call posix.system") && Catch::Contains("refused"));
+  CHECK_THROWS_WITH(pickle::load(path),
+                    Catch::Contains("wants to call posix.system") && Catch::Contains("refused"));
   for (std::size_t size = 0; size < good.size(); size += 97) {
     std::ofstream(path, std::ios::binary) << good.substr(0, size);
     CHECK_THROWS_AS(pickle::load(path), std::runtime_error);

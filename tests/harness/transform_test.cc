@@ -1,10 +1,9 @@
 // Transforms have torchvision's meanings.
-#include "det/transforms.h"
-
 #include <torch/types.h>
 
 #include <catch2/catch.hpp>
 
+#include "det/transforms.h"
 #include "resample.h"
 
 namespace det {
@@ -19,7 +18,8 @@ torch::Tensor apply(const Transform& transform, const torch::Tensor& image, std:
 
 /// Bytes, the same every time.
 torch::Tensor picture(std::int64_t height, std::int64_t width, std::int64_t channels = 3) {
-  const torch::Tensor bytes = torch::arange(channels * height * width).mul(7919).remainder(251).to(torch::kByte);
+  const torch::Tensor bytes =
+      torch::arange(channels * height * width).mul(7919).remainder(251).to(torch::kByte);
   return bytes.view({channels, height, width});
 }
 /// The same with the channels beside each other, as decoders write it.
@@ -51,7 +51,8 @@ TEST_CASE("resizing is LibTorch's smoothed bilinear interpolation, of floats and
     CHECK(resample(interleaved(bytes), height, width).equal(planar));
     CHECK(resample(picture(37, 50, 1), height, width).sizes() == torch::IntArrayRef({1, height, width}));
   }
-  CHECK(resample(torch::full({3, 9, 9}, 255, torch::kByte), 4, 20).equal(torch::full({3, 4, 20}, 255, torch::kByte)));
+  CHECK(resample(torch::full({3, 9, 9}, 255, torch::kByte), 4, 20)
+            .equal(torch::full({3, 4, 20}, 255, torch::kByte)));
 }
 
 TEST_CASE("resize gives the smaller side the size and keeps the proportion, rounded down") {
@@ -97,7 +98,8 @@ TEST_CASE("a random resized crop keeps to its scale and ratio") {
                                  .to(torch::kFloat);
   double least = 1, most = 0, flattest = 10, steepest = 0;
   for (int record = 0; record < 300; ++record) {
-    const torch::Tensor cropped = apply(transforms::random_resized_crop(50, {0.25, 0.5}, {0.5, 2}), grid, record);
+    const torch::Tensor cropped =
+        apply(transforms::random_resized_crop(50, {0.25, 0.5}, {0.5, 2}), grid, record);
     REQUIRE(cropped.sizes() == torch::IntArrayRef({2, 50, 50}));
     // The middles of the outermost pixels are 49/50 of the crop apart, but for the filter's edge.
     const double width = (cropped[0][0][48] - cropped[0][0][1]).item<double>() * 50 / 47;
@@ -110,7 +112,8 @@ TEST_CASE("a random resized crop keeps to its scale and ratio") {
   CHECK(flattest == Approx(0.5).margin(0.1));
   CHECK(steepest == Approx(2).margin(0.2));
   // Too long for any ratio: the largest middle part with the outermost one.
-  const torch::Tensor strip = apply(transforms::random_resized_crop(6, {1, 1}, {0.5, 2}), grid.slice(1, 0, 10));
+  const torch::Tensor strip =
+      apply(transforms::random_resized_crop(6, {1, 1}, {0.5, 2}), grid.slice(1, 0, 10));
   CHECK(strip[0].min().item<double>() == Approx(40.5).margin(1.5));
   CHECK(strip[0].max().item<double>() == Approx(58.5).margin(1.5));
 }
@@ -144,11 +147,13 @@ TEST_CASE("a transform says how small an image may be beforehand") {
   CHECK(transforms::resize(256).least_scale(1024, 2000, random) == 0.25);
   CHECK(transforms::resize(256).least_scale(100, 90, random) == 1);
   CHECK(transforms::resize(100, 500).least_scale(1000, 1000, random) == 0.5);
-  CHECK(transforms::compose({transforms::resize(10), transforms::center_crop(5)}).least_scale(100, 100, random) == 0.1);
+  CHECK(transforms::compose({transforms::resize(10), transforms::center_crop(5)})
+            .least_scale(100, 100, random) == 0.1);
   CHECK(transforms::center_crop(10).least_scale(100, 100, random) == 1);
   // The least part is 8 % of the area: never less than 10 / 100.
   for (int record = 0; record < 100; ++record) {
-    const double least = transforms::random_resized_crop(10).least_scale(100, 100, RecordRandom(1, 0, record));
+    const double least =
+        transforms::random_resized_crop(10).least_scale(100, 100, RecordRandom(1, 0, record));
     CHECK(least >= 0.1);
     CHECK(least <= 10 / (100 * std::sqrt(0.08 * 3 / 4)) * 1.05);
   }
@@ -162,8 +167,10 @@ TEST_CASE("parameters and images that do not fit are named") {
   CHECK_THROWS_WITH(transforms::random_horizontal_flip(1.5), Catch::Contains("[0, 1]"));
   CHECK_THROWS_WITH(transforms::normalize({0.5}, {}), Catch::Contains("as many"));
   CHECK_THROWS_WITH(transforms::normalize({0.5}, {0}), Catch::Contains("greater than 0"));
-  CHECK_THROWS_WITH(apply(transforms::normalize({0.5}, {1}), picture(2, 2)), Catch::Contains("to_tensor() before"));
-  CHECK_THROWS_WITH(apply(transforms::normalize({0.5}, {1}), torch::zeros({3, 2, 2})), Catch::Contains("[3, 2, 2]"));
+  CHECK_THROWS_WITH(apply(transforms::normalize({0.5}, {1}), picture(2, 2)),
+                    Catch::Contains("to_tensor() before"));
+  CHECK_THROWS_WITH(apply(transforms::normalize({0.5}, {1}), torch::zeros({3, 2, 2})),
+                    Catch::Contains("[3, 2, 2]"));
   CHECK_THROWS_WITH(apply(transforms::to_tensor(), torch::zeros({2, 2})), Catch::Contains("[2, 2] of Float"));
 }
 

@@ -61,8 +61,11 @@ TEST_CASE("a cluster's environment tells everything") {
 
 TEST_CASE("the master's address says whether it speaks TLS") {
   auto values = cluster();
-  for (const auto& [given, shown] : std::map<std::string, std::string>{
-           {"http://m:8080", "m:8080"}, {"https://m:8443", "https://m:8443"}, {"m:1", "m:1"}, {"https://[::1]:1", "https://[::1]:1"}}) {
+  for (const auto& [given, shown] :
+       std::map<std::string, std::string>{{"http://m:8080", "m:8080"},
+                                          {"https://m:8443", "https://m:8443"},
+                                          {"m:1", "m:1"},
+                                          {"https://[::1]:1", "https://[::1]:1"}}) {
     values["DET_MASTER"] = given;
     const Environment environment(values);
     CHECK(cluster_trial_info().value().master == shown);
@@ -77,8 +80,10 @@ TEST_CASE("a wrong variable is named") {
 }
 
 TEST_CASE("a local configuration gives constants, nested ones too") {
-  const TrialInfo info = local("hyperparameters:\n  lr: 0.1\n  net: {depth: {type: const, val: 3}}\n"
-                               "reproducibility: {experiment_seed: 5}\n").value();
+  const TrialInfo info = local(
+                             "hyperparameters:\n  lr: 0.1\n  net: {depth: {type: const, val: 3}}\n"
+                             "reproducibility: {experiment_seed: 5}\n")
+                             .value();
   CHECK(info.hparams["lr"] == 0.1);
   CHECK(info.hparams["net"]["depth"] == 3);
   CHECK(info.seed == 5);

@@ -38,7 +38,8 @@ void Checker::process_started(const ProcessTruth& process) {
   RunNumber& newest = newest_run_[process.trial];
   const bool first = parts_.lower_bound({process.trial, process.run, 0}) ==
                      parts_.upper_bound({process.trial, process.run, process.parts});
-  if (process.run < newest || (process.run == newest && first)) fail(who + " starts after run " + std::to_string(newest));
+  if (process.run < newest || (process.run == newest && first))
+    fail(who + " starts after run " + std::to_string(newest));
   newest = process.run;
   const PartKey key{process.trial, process.run, process.part};
   if (parts_.contains(key)) fail(who + " starts part " + std::to_string(process.part) + " again");
@@ -119,7 +120,8 @@ void Checker::check_max_slots(const core::Core& core) {
     if (experiment == core.experiments().end()) continue;
     const auto& most = experiment->second.queue.max_slots;
     if (most && slots > *most) {
-      fail(name(id) + " holds " + std::to_string(slots) + " slots, more than its max_slots " + std::to_string(*most));
+      fail(name(id) + " holds " + std::to_string(slots) + " slots, more than its max_slots " +
+           std::to_string(*most));
     }
   }
 }
@@ -164,7 +166,8 @@ void Checker::check_heard(ExperimentId experiment, const std::string& text) {
   auto event = searcher::event_from_json(nlohmann::json::parse(text));
   if (!event) return fail("a stored event cannot be read: " + text);
   std::set<std::string>& heard = heard_[experiment];
-  const bool once = !std::holds_alternative<searcher::Exited>(*event) && !std::holds_alternative<searcher::Retried>(*event);
+  const bool once =
+      !std::holds_alternative<searcher::Exited>(*event) && !std::holds_alternative<searcher::Retried>(*event);
   if (!heard.insert(text).second && once) fail(name(experiment) + ": the searcher hears twice " + text);
 }
 
@@ -182,9 +185,11 @@ void Checker::check_stored_events(const MemoryDisk& disk) {
       auto* validated = event ? std::get_if<searcher::Validated>(&*event) : nullptr;
       if (validated == nullptr) continue;
       const TrialId trial = trials[validated->trial];
-      const bool there = std::any_of(disk.validations.begin(), disk.validations.end(), [&](const auto& entry) {
-        return entry.second.row.trial == trial && entry.second.row.steps_completed == validated->steps_completed;
-      });
+      const bool there =
+          std::any_of(disk.validations.begin(), disk.validations.end(), [&](const auto& entry) {
+            return entry.second.row.trial == trial &&
+                   entry.second.row.steps_completed == validated->steps_completed;
+          });
       if (!there) fail(name(id) + ": the search decided on a validation that is not stored: " + it->second);
     }
     seen = log.size();
@@ -226,8 +231,8 @@ void Checker::disk_changed(const MemoryDisk& disk) {
     if (core::is_terminal(experiment.state)) ended_experiments_[id] = experiment.state;
   }
   for (const auto& [id, trial] : disk.trials) {
-    if (auto it = ended_trials_.find(id); it != ended_trials_.end() && it->second != trial.state &&
-                                          !continued_.contains(trial.experiment)) {
+    if (auto it = ended_trials_.find(id);
+        it != ended_trials_.end() && it->second != trial.state && !continued_.contains(trial.experiment)) {
       fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
            std::string(core::state_name(trial.state)));
     }
@@ -241,8 +246,8 @@ void Checker::check_resume(const core::Trial& trial, const MemoryDisk& disk) {
   Newest& before = newest_[trial.id];
   const CheckpointId latest(trial.latest_checkpoint);
   if (trial.latest_steps < before.steps) {
-    const std::string back = name(trial.id) + " falls back from checkpoint " + std::to_string(before.steps) + " to " +
-                             std::to_string(trial.latest_steps);
+    const std::string back = name(trial.id) + " falls back from checkpoint " + std::to_string(before.steps) +
+                             " to " + std::to_string(trial.latest_steps);
     if (!is_damaged(CheckpointId(before.checkpoint))) fail(back);
     for (const auto& [uuid, row] : disk.checkpoints) {
       if (row.trial == trial.id && row.steps_completed > trial.latest_steps && !disk.damaged.contains(uuid))
@@ -335,7 +340,8 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     const int restarts = job.unmanaged ? 0 : job.config->max_restarts;
     if (trial.restarts > failed) fail(is + " with more restarts than failures");
     all_failed = all_failed && trial.state == core::State::kError;
-    if (trial.state == core::State::kCompleted && !job.has_invalid_hp(trial.seed) && !stopped.contains(trial.number)) {
+    if (trial.state == core::State::kCompleted && !job.has_invalid_hp(trial.seed) &&
+        !stopped.contains(trial.number)) {
       if (!finished_.contains(id)) fail(is + " but its program never came to its end");
       check_rows(job, trial, disk);
     }
@@ -373,7 +379,8 @@ std::set<searcher::TrialNumber> Checker::stopped_by_search(const core::Experimen
 void Checker::check_outside(const core::Trial& trial, const MemoryDisk& disk) {
   if (trial.run != 1 || trial.restarts != 0) fail(name(trial.id) + " runs outside the cluster and ran again");
   for (const auto& [id, allocation] : disk.allocations) {
-    if (allocation.trial == trial.id) fail(name(trial.id) + " runs outside the cluster and was given " + id.value);
+    if (allocation.trial == trial.id)
+      fail(name(trial.id) + " runs outside the cluster and was given " + id.value);
   }
 }
 

@@ -22,7 +22,7 @@ struct ProcessTruth {
   std::vector<int> slots;
   TrialId trial;  ///< or the command
   RunNumber run = 0;
-  int part = 0;   ///< of its gang
+  int part = 0;  ///< of its gang
   int parts = 1;
 };
 

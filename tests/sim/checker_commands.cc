@@ -1,5 +1,5 @@
-// Owns the rules of the outside view that are about commands: each runs at most once, ends as its process did, is killed
-// only for its user or with its place, and is not made twice.
+// Owns the rules of the outside view that are about commands: each runs at most once, ends as its process
+// did, is killed only for its user or with its place, and is not made twice.
 #include <algorithm>
 
 #include "tests/sim/checker.h"
@@ -18,7 +18,9 @@ const core::Command* find(const MemoryDisk& disk, const TaskId& task) {
 
 void Checker::check_command_kills(const core::Core& core) {
   for (const auto& [id, allocation] : core.allocations()) {
-    if (!core::is_command(allocation.trial) || !allocation.kill_requested || !killed_commands_.insert(id).second) continue;
+    if (!core::is_command(allocation.trial) || !allocation.kill_requested ||
+        !killed_commands_.insert(id).second)
+      continue;
     auto command = core.commands().find(core::command_of(allocation.trial));
     if (command == core.commands().end() || core::is_stopping(command->second.state)) continue;
     const core::AllocationPart& part = allocation.parts.front();
@@ -44,8 +46,8 @@ void Checker::acked_kill(const TaskId& task, const MemoryDisk& disk) {
 
 void Checker::check_commands(const MemoryDisk& disk) {
   if (disk.commands.size() != plan_.commands.size()) {
-    fail(std::to_string(plan_.commands.size()) + " commands were submitted and " + std::to_string(disk.commands.size()) +
-         " are there");
+    fail(std::to_string(plan_.commands.size()) + " commands were submitted and " +
+         std::to_string(disk.commands.size()) + " are there");
   }
   for (const CommandPlan& plan : plan_.commands) {
     const core::Command* row = find(disk, plan.task);
@@ -58,7 +60,8 @@ void Checker::check_commands(const MemoryDisk& disk) {
     if (row->state == core::State::kCompleted && !ended_well) fail(is + " but its process did not end well");
     if (row->state == core::State::kCanceled && !plan.kill_after) fail(is + " and nobody asked for it");
     if (row->state == core::State::kError && !row->exit) fail(is + " and nobody knows why");
-    if (row->exit && row->exit->kind == core::ExitKind::kFailed && failed == 0) fail(is + " and its process did not fail");
+    if (row->exit && row->exit->kind == core::ExitKind::kFailed && failed == 0)
+      fail(is + " and its process did not fail");
   }
 }
 

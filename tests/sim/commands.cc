@@ -42,7 +42,9 @@ void CommandUser::submit() {
   engine_.trace("user submits command " + plan_.task.value);
   core::SubmitCommand input{.task = plan_.task, .config = plan_.config};
   attempt(input, std::make_shared<Then>([self = shared_from_this()](const Answer& answer) {
-            if (!answer) return self->checker_.fail("command " + self->plan_.task.value + " was refused: " + answer.error().message);
+            if (!answer)
+              return self->checker_.fail("command " + self->plan_.task.value +
+                                         " was refused: " + answer.error().message);
             self->checker_.acked_command(self->plan_.task, self->master_.disk());
             if (!self->plan_.kill_after) {
               self->done_ = true;
@@ -54,7 +56,8 @@ void CommandUser::submit() {
 
 void CommandUser::kill() {
   engine_.trace("user kills command " + plan_.task.value);
-  attempt(core::KillCommand{0, plan_.task}, std::make_shared<Then>([self = shared_from_this()](const Answer&) {
+  attempt(core::KillCommand{0, plan_.task},
+          std::make_shared<Then>([self = shared_from_this()](const Answer&) {
             self->checker_.acked_kill(self->plan_.task, self->master_.disk());
             self->done_ = true;
           }));

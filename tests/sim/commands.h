@@ -1,4 +1,5 @@
-// Owns the simulated users of commands: each submits one, and may kill it, repeating every request until answered.
+// Owns the simulated users of commands: each submits one, and may kill it, repeating every request until
+// answered.
 #pragma once
 
 #include <functional>

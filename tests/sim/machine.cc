@@ -200,7 +200,8 @@ void Machine::pulled(const AllocationId& id) {
                      .run = allocation.run,
                      .part = held.start.part,
                      .parts = static_cast<int>(allocation.parts.size())};
-  held.process = std::make_shared<Process>(engine_, master_, checker_, program_of(held.start), held.start, std::move(truth),
+  held.process = std::make_shared<Process>(engine_, master_, checker_, program_of(held.start), held.start,
+                                           std::move(truth),
                                            [this, id](core::Exit exit) { exited(id, std::move(exit)); });
   held.state = engine_.chance(50) ? AllocationState::kStarting : AllocationState::kRunning;
   held.process->begin();
@@ -209,9 +210,9 @@ void Machine::pulled(const AllocationId& id) {
 
 const Job& Machine::program_of(const core::StartAllocation& start) const {
   if (start.command) {
-    return std::find_if(plan_.commands.begin(), plan_.commands.end(), [&](const CommandPlan& plan) {
-             return plan.config == start.command->config;
-           })->program;
+    return std::find_if(plan_.commands.begin(), plan_.commands.end(),
+                        [&](const CommandPlan& plan) { return plan.config == start.command->config; })
+        ->program;
   }
   return *std::find_if(plan_.jobs.begin(), plan_.jobs.end(),
                        [&](const Job& job) { return job.id.value == start.config->name; });

@@ -50,14 +50,17 @@ std::optional<core::ReportDamage::Older> MemoryDisk::older(TrialId trial, const 
   std::optional<core::ReportDamage::Older> newest;
   for (const auto& [id, row] : checkpoints) {
     if (row.trial != trial || id == uuid || damaged.contains(id) || bad == checkpoints.end() ||
-        row.steps_completed > bad->second.steps_completed || (newest && newest->steps_completed > row.steps_completed))
+        row.steps_completed > bad->second.steps_completed ||
+        (newest && newest->steps_completed > row.steps_completed))
       continue;
     newest = {.uuid = id, .steps_completed = row.steps_completed};
   }
   if (!newest) return newest;
-  for (auto it = validations.lower_bound({trial, 0, 0}); it != validations.end() && it->second.row.trial == trial; ++it) {
+  for (auto it = validations.lower_bound({trial, 0, 0});
+       it != validations.end() && it->second.row.trial == trial; ++it) {
     const std::int64_t steps = it->second.row.steps_completed;
-    if (!it->second.archived && steps <= newest->steps_completed) newest->validation = std::max(newest->validation, steps);
+    if (!it->second.archived && steps <= newest->steps_completed)
+      newest->validation = std::max(newest->validation, steps);
   }
   return newest;
 }

@@ -22,8 +22,8 @@ struct Dice {
   int weight(int percent, int most) { return chance(percent) ? static_cast<int>(between(1, most)) : 0; }
 };
 
-std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const RequestId& id,
-                                                             int most_on_one, int most_slots) {
+std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const RequestId& id, int most_on_one,
+                                                             int most_slots) {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   config->name = id.value;
   config->experiment_seed = static_cast<std::uint32_t>(dice.random.next());
@@ -35,8 +35,10 @@ std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const R
   expconf::Resources& resources = config->resources;
   resources.is_single_node = dice.chance(30);
   resources.slots_per_trial =
-      dice.chance(5) ? 0 : static_cast<int>(dice.between(1, resources.is_single_node ? most_on_one : most_slots));
-  if (dice.chance(25)) resources.max_slots = static_cast<int>(dice.between(resources.slots_per_trial, most_slots));
+      dice.chance(5) ? 0
+                     : static_cast<int>(dice.between(1, resources.is_single_node ? most_on_one : most_slots));
+  if (dice.chance(25))
+    resources.max_slots = static_cast<int>(dice.between(resources.slots_per_trial, most_slots));
   config->resources.priority = dice.chance(60) ? 42 : static_cast<int>(dice.between(1, 99));
   return config;
 }
@@ -93,8 +95,9 @@ void draw_actions(Dice& dice, Job& job, Duration until) {
   if (dice.chance(20)) {
     const bool cancel = dice.chance(50);
     at = job.submit + dice.between(milliseconds(1), minutes(3));
-    job.actions.push_back({at, cancel ? core::ExperimentAction::kCancel : core::ExperimentAction::kKill,
-                           !cancel && dice.chance(30) ? Job::Action::On::kTrial : Job::Action::On::kExperiment});
+    job.actions.push_back(
+        {at, cancel ? core::ExperimentAction::kCancel : core::ExperimentAction::kKill,
+         !cancel && dice.chance(30) ? Job::Action::On::kTrial : Job::Action::On::kExperiment});
     if (cancel && dice.chance(30)) {
       job.actions.push_back({at + dice.between(seconds(0), seconds(30)), core::ExperimentAction::kKill});
     }
@@ -139,8 +142,10 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
     job.config = std::move(config);
     job.lacks_metric = dice.chance(15);
     // Who kills one trial leaves the others to hang for ever.
-    job.hangs = job.hangs && std::none_of(job.actions.begin(), job.actions.end(),
-                                          [](const Job::Action& action) { return action.on != Job::Action::On::kExperiment; });
+    job.hangs =
+        job.hangs && std::none_of(job.actions.begin(), job.actions.end(), [](const Job::Action& action) {
+          return action.on != Job::Action::On::kExperiment;
+        });
     job.invalid_hp = dice.chance(15);
     job.always_invalid = job.invalid_hp && dice.chance(40);
   }
@@ -177,7 +182,9 @@ bool Job::continued() const {
   });
 }
 
-bool Job::has_invalid_hp(std::uint32_t trial_seed) const { return invalid_hp && (!searches() || always_invalid || trial_seed % 3 == 0); }
+bool Job::has_invalid_hp(std::uint32_t trial_seed) const {
+  return invalid_hp && (!searches() || always_invalid || trial_seed % 3 == 0);
+}
 
 bool Job::has_no_metric(std::uint32_t trial_seed) const { return lacks_metric && trial_seed % 3 == 1; }
 
@@ -273,22 +280,30 @@ std::string describe(const Plan& plan) {
     if (job.damages) text += ", damaged checkpoints";
     if (job.hangs) text += ", hangs";
     if (job.invalid_hp) text += job.always_invalid ? ", always invalid hp" : ", invalid hp";
-    if (job.searches()) text += ", " + job.config->searcher.name + " of " + std::to_string(job.config->searcher.max_trials);
+    if (job.searches())
+      text += ", " + job.config->searcher.name + " of " + std::to_string(job.config->searcher.max_trials);
     if (job.unmanaged) text += ", outside the cluster";
     for (const Job::Action& action : job.actions) {
       static constexpr const char* kNames[] = {"activate", "pause", "cancel", "kill"};
       text += ", ";
-      if (action.on == Job::Action::On::kExtend) text += "extend";
-      else if (action.on == Job::Action::On::kRetry) text += "retry";
-      else text += std::string(kNames[static_cast<int>(action.action)]) + (action.on == Job::Action::On::kTrial ? " trial" : "");
+      if (action.on == Job::Action::On::kExtend)
+        text += "extend";
+      else if (action.on == Job::Action::On::kRetry)
+        text += "retry";
+      else
+        text += std::string(kNames[static_cast<int>(action.action)]) +
+                (action.on == Job::Action::On::kTrial ? " trial" : "");
       text += "@" + secs(action.at);
     }
     text += "\n";
   }
   for (const CommandPlan& command : plan.commands) {
-    text += "  " + command.task.value + ": at " + secs(command.submit) + ", slots " + std::to_string(command.config->slots) +
-            ", priority " + std::to_string(command.config->priority) + ", runs " + secs(command.program.chunk_time) +
-            (command.program.hangs ? ", hangs" : command.program.failures ? ", fails" : "") +
+    text += "  " + command.task.value + ": at " + secs(command.submit) + ", slots " +
+            std::to_string(command.config->slots) + ", priority " + std::to_string(command.config->priority) +
+            ", runs " + secs(command.program.chunk_time) +
+            (command.program.hangs      ? ", hangs"
+             : command.program.failures ? ", fails"
+                                        : "") +
             (command.kill_after ? ", killed after " + secs(*command.kill_after) : "") + "\n";
   }
   return text;

@@ -38,12 +38,13 @@ struct Job {
   std::int64_t fail_at = 0;  ///< its first `failures` runs to come this far exit 1
   int failures = 0;
   bool ignores_preemption = false;
-  bool nan = false;  ///< every second metric is NaN
-  bool invalid_hp = false;    ///< says a trial; of a search every third, or each
+  bool nan = false;         ///< every second metric is NaN
+  bool invalid_hp = false;  ///< says a trial; of a search every third, or each
   bool always_invalid = false;
-  bool lacks_metric = false;  ///< every third trial of a search reports validations without the searcher's metric
-  bool damages = false;       ///< some of its checkpoints turn out damaged when a run wants to start from them
-  bool hangs = false;  ///< at the end of its steps; only where a user will end it
+  bool lacks_metric =
+      false;             ///< every third trial of a search reports validations without the searcher's metric
+  bool damages = false;  ///< some of its checkpoints turn out damaged when a run wants to start from them
+  bool hangs = false;    ///< at the end of its steps; only where a user will end it
   std::vector<Action> actions;
 
   /// No user ends it.

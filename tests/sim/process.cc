@@ -29,8 +29,9 @@ void Process::begin() {
   alive_ = true;
   steps_ = saved_ = start_.trial.latest_steps;
   checkpoint_ = start_.trial.latest_checkpoint;
-  engine_.trace("process " + start_.allocation.id.value + (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") +
-                " begins at " + std::to_string(steps_));
+  engine_.trace("process " + start_.allocation.id.value +
+                (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") + " begins at " +
+                std::to_string(steps_));
   checker_.process_started(truth_);
   if (start_.command) return obey();
   if (truth_.part != 0) return follow();
@@ -42,10 +43,12 @@ void Process::begin() {
 
 /// From the checkpoint, or when that is damaged from what the master says stands in for it.
 void Process::start_training() {
-  if (job_.damages && !checkpoint_.empty() && engine_.chance(30)) checker_.checkpoint_damaged(CheckpointId(checkpoint_));
+  if (job_.damages && !checkpoint_.empty() && engine_.chance(30))
+    checker_.checkpoint_damaged(CheckpointId(checkpoint_));
   if (!checker_.is_damaged(CheckpointId(checkpoint_))) return train();
   engine_.trace("process " + start_.allocation.id.value + " finds checkpoint " + checkpoint_ + " damaged");
-  report(core::ReportDamage{0, start_.trial.id, start_.allocation.run, CheckpointId(checkpoint_), "damaged", std::nullopt});
+  report(core::ReportDamage{0, start_.trial.id, start_.allocation.run, CheckpointId(checkpoint_), "damaged",
+                            std::nullopt});
 }
 
 void Process::obey() {
@@ -162,7 +165,8 @@ void Process::check_ack(const core::Input& input) {
 void Process::follow() {
   after(engine_.between(milliseconds(100), seconds(4)), [this] {
     if (checker_.chief_ended_well(truth_)) {
-      return after(engine_.between(Duration(0), seconds(8)), [this] { exit(ExitKind::kSucceeded, 0, "exit code 0"); });
+      return after(engine_.between(Duration(0), seconds(8)),
+                   [this] { exit(ExitKind::kSucceeded, 0, "exit code 0"); });
     }
     if (checker_.gang(truth_) == Checker::Gang::kBroken) return miss_a_peer();
     follow();
@@ -261,9 +265,9 @@ void Process::gone(bool well) {
 
 void Process::exit(ExitKind kind, int code, const std::string& message) {
   if (!alive_) return;
-  engine_.trace("process " + start_.allocation.id.value + (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") +
-                " exits at " + std::to_string(steps_) + ": " +
-                message);
+  engine_.trace("process " + start_.allocation.id.value +
+                (truth_.part != 0 ? " part " + std::to_string(truth_.part) : "") + " exits at " +
+                std::to_string(steps_) + ": " + message);
   gone(kind == ExitKind::kSucceeded);
   on_exit_({kind, code, message});
 }

@@ -9,7 +9,8 @@
 namespace det::sim {
 namespace {
 
-// Under a sanitizer, which makes all ten times slower, memory is what is looked at: fewer seeds show it as well.
+// Under a sanitizer, which makes all ten times slower, memory is what is looked at: fewer seeds show it as
+// well.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::uint64_t kSeeds = 300;
 #else
@@ -104,12 +105,8 @@ TEST_CASE("every safety rule that is switched off is missed") {
   for (const auto& [name, fault] : faults) {
     DYNAMIC_SECTION(name) { CHECK(first_failure({.search = fault}) != ""); }
   }
-  SECTION("reply before durable") {
-    REQUIRE(first_failure({.loop = LoopMutant::kReplyBeforeDurable}) != "");
-  }
-  SECTION("send before durable") {
-    REQUIRE(first_failure({.loop = LoopMutant::kSendBeforeDurable}) != "");
-  }
+  SECTION("reply before durable") { REQUIRE(first_failure({.loop = LoopMutant::kReplyBeforeDurable}) != ""); }
+  SECTION("send before durable") { REQUIRE(first_failure({.loop = LoopMutant::kSendBeforeDurable}) != ""); }
 }
 #endif
 

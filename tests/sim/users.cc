@@ -65,9 +65,10 @@ void User::begin_process() {
     start.allocation.id = AllocationId(trial.task.value + ".1");
     start.allocation.trial = id;
     start.allocation.run = 1;
-    process_ = std::make_shared<Process>(engine_, master_, checker_, job_, start,
-                                         ProcessTruth{.machine = "the machine of " + job_.id.value, .slots = {}, .trial = id, .run = 1},
-                                         [](const core::Exit&) {});
+    process_ = std::make_shared<Process>(
+        engine_, master_, checker_, job_, start,
+        ProcessTruth{.machine = "the machine of " + job_.id.value, .slots = {}, .trial = id, .run = 1},
+        [](const core::Exit&) {});
     return process_->begin();
   }
   checker_.fail(job_.id.value + " was taken without its trial");
@@ -84,7 +85,8 @@ std::optional<core::Input> User::request(const Job::Action& action) const {
 
 /// With the rows of the experiment when it has ended, as the API gives them.
 core::Input User::more(const Job::Action& action) const {
-  core::ContinueSearch input{.reply = 0, .experiment = *experiment_, .extend = std::nullopt, .ended = nullptr};
+  core::ContinueSearch input{
+      .reply = 0, .experiment = *experiment_, .extend = std::nullopt, .ended = nullptr};
   if (action.on == Job::Action::On::kExtend)
     input.extend = searcher::Extended{job_.config->searcher.max_trials + 2, std::nullopt};
   const auto& stored = master_.disk().experiments;

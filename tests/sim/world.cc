@@ -223,7 +223,8 @@ void World::change_queue() {
 
 void World::change_service() {
   const Machine& machine = some_machine();
-  core::SetService change{.agent = machine.name(), .enabled = engine_.chance(50), .drain = engine_.chance(50)};
+  core::SetService change{
+      .agent = machine.name(), .enabled = engine_.chance(50), .drain = engine_.chance(50)};
   if (engine_.chance(40)) change.slot = static_cast<int>(engine_.between(0, 3));
   engine_.trace("an administrator changes the service of " + machine.name().value);
   master_.submit(change);
@@ -236,7 +237,8 @@ void World::enable_all() {
   }
   for (const auto& machine : machines_) {
     master_.submit(core::SetService{.agent = machine->name()});
-    for (int slot = 0; slot < 4; ++slot) master_.submit(core::SetService{.agent = machine->name(), .slot = slot});
+    for (int slot = 0; slot < 4; ++slot)
+      master_.submit(core::SetService{.agent = machine->name(), .slot = slot});
   }
   // The master may crash before that is durable.
   for (const auto& [id, settings] : master_.disk().agents) {

@@ -21,7 +21,8 @@ TEST_CASE("what is no answer is damage, however deep or long it is") {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "<a>";
   for (const std::string& text :
-       {std::string(), std::string("<html>a login page</html>"), std::string("<ListBucketResult>"), std::string("{}"), deep,
+       {std::string(), std::string("<html>a login page</html>"), std::string("<ListBucketResult>"),
+        std::string("{}"), deep,
         std::string("<ListBucketResult><Contents><Key>k</Key><Size>-1</Size></Contents></ListBucketResult>"),
         std::string("<ListBucketResult><Contents><Key>k</Key></Contents></ListBucketResult>"),
         std::string("<!DOCTYPE a [<!ENTITY b \"c\">]><ListBucketResult></ListBucketResult>"),
@@ -36,7 +37,8 @@ TEST_CASE("what is no answer is damage, however deep or long it is") {
 TEST_CASE("errors are read from wherever they stand") {
   CHECK(read_refusal("<Error><Code>SlowDown</Code><Message>later</Message></Error>").code == "SlowDown");
   CHECK(read_refusal("<html></html>").code.empty());
-  const auto refusals = read_refusals("<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code></Error></DeleteResult>");
+  const auto refusals =
+      read_refusals("<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code></Error></DeleteResult>");
   REQUIRE(refusals);
   REQUIRE(refusals->size() == 1);
   CHECK(refusals->front().key == "k");

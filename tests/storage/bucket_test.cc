@@ -23,8 +23,9 @@ struct Files {
   }
 };
 
-const char* const kOddKeys[] = {"plain", "with space", "a+b=c&d", "per%cent", "q?m#h", "\xc3\xa4\xe2\x82\xac", "~tilde_-.x",
-                                "deep/er/file", "'quote\"<>", "(1)*!"};
+const char* const kOddKeys[] = {
+    "plain",      "with space",   "a+b=c&d",    "per%cent", "q?m#h", "\xc3\xa4\xe2\x82\xac",
+    "~tilde_-.x", "deep/er/file", "'quote\"<>", "(1)*!"};
 
 }  // namespace
 
@@ -60,15 +61,18 @@ TEST_CASE("large files go and come in parts, small ones and empty ones whole") {
   const Files files;
   std::map<std::string, std::string> sent;
   std::vector<Bucket::Wanted> wanted;
-  const std::map<std::string, std::size_t> sizes{{"empty", 0}, {"one", 1}, {"part", 1 << 16}, {"more", (1 << 16) + 1}, {"large", 700'001}};
+  const std::map<std::string, std::size_t> sizes{
+      {"empty", 0}, {"one", 1}, {"part", 1 << 16}, {"more", (1 << 16) + 1}, {"large", 700'001}};
   for (const auto& [name, size] : sizes) {
     sent["d/" + name] = files.make(name, content_of(size));
-    wanted.push_back({"d/" + name, files.directory.path() + "/back/" + name, static_cast<std::int64_t>(size)});
+    wanted.push_back(
+        {"d/" + name, files.directory.path() + "/back/" + name, static_cast<std::int64_t>(size)});
   }
   store.forget();
   REQUIRE(bucket.put_files(sent));
   const auto log = store.log();
-  CHECK(std::count_if(log.begin(), log.end(), [](const auto& line) { return line.find("partNumber") != line.npos; }) == 2 + 11);
+  CHECK(std::count_if(log.begin(), log.end(),
+                      [](const auto& line) { return line.find("partNumber") != line.npos; }) == 2 + 11);
   CHECK(store.open_uploads() == 0);
   REQUIRE(bucket.get_files(wanted));
   for (const auto& [name, size] : sizes) {
@@ -137,7 +141,8 @@ TEST_CASE("uploads that nobody finished are taken back") {
   const Files files;
   const std::string path = files.make("large", content_of(300'000));
   // Neither the part nor its undoing.
-  store.order(Json::array({{{"method", "PUT"}, {"kind", "403"}, {"count", 99}}, {{"method", "DELETE"}, {"kind", "403"}, {"count", 99}}}));
+  store.order(Json::array({{{"method", "PUT"}, {"kind", "403"}, {"count", 99}},
+                           {{"method", "DELETE"}, {"kind", "403"}, {"count", 99}}}));
   REQUIRE_FALSE(bucket.put_files({{"here/large", path}}));
   store.order(Json::array());
   REQUIRE(store.open_uploads() == 1);
@@ -152,14 +157,24 @@ TEST_CASE("what no other attempt mends is told at once, with the mend") {
   storage::Location location = store.location();
   Code code{};
   std::string part, kind;
-  SECTION("another secret") { location.secret_key = "x", code = Code::kPermissionDenied, part = "SignatureDoesNotMatch"; }
-  SECTION("another key") { location.access_key = "x", code = Code::kPermissionDenied, part = "check the keys"; }
-  SECTION("no keys") { location.access_key = "", code = Code::kPermissionDenied, part = "give access_key and secret_key"; }
+  SECTION("another secret") {
+    location.secret_key = "x", code = Code::kPermissionDenied, part = "SignatureDoesNotMatch";
+  }
+  SECTION("another key") {
+    location.access_key = "x", code = Code::kPermissionDenied, part = "check the keys";
+  }
+  SECTION("no keys") {
+    location.access_key = "", code = Code::kPermissionDenied, part = "give access_key and secret_key";
+  }
   SECTION("no such bucket") {
     location.bucket = "none", code = Code::kFailedPrecondition, part = "there is no bucket \"none\"; make it";
   }
-  SECTION("another region") { location.region = "eu-9", code = Code::kFailedPrecondition, part = "set AWS_REGION"; }
-  SECTION("sent away") { kind = "region", code = Code::kFailedPrecondition, part = "set AWS_REGION to eu-west-9"; }
+  SECTION("another region") {
+    location.region = "eu-9", code = Code::kFailedPrecondition, part = "set AWS_REGION";
+  }
+  SECTION("sent away") {
+    kind = "region", code = Code::kFailedPrecondition, part = "set AWS_REGION to eu-west-9";
+  }
   SECTION("full") { kind = "507", code = Code::kResourceExhausted, part = "the store is full"; }
   if (!kind.empty()) store.order(Json::array({{{"kind", kind}, {"count", 1}}}));
   store.forget();

@@ -1,7 +1,6 @@
 // Owns the tests of checkpoints in a bucket: there whole or not at all, and gone without a trace.
-#include "storage/bucket_checkpoints.h"
-
 #include "base/digest.h"
+#include "storage/bucket_checkpoints.h"
 #include "tests/storage/store.h"
 
 namespace det::storage {
@@ -24,9 +23,13 @@ struct Place {
     REQUIRE(make_directories(files + "/code"));
     for (const std::string& name : names) REQUIRE(write_file_atomic(files + "/" + name, text(name)));
   }
-  static std::string text(const std::string& name) { return name == "weights" ? std::string(200'000, 'w') : "of " + name; }
+  static std::string text(const std::string& name) {
+    return name == "weights" ? std::string(200'000, 'w') : "of " + name;
+  }
   std::string manifest() const {
-    Json content{{"format", 2}, {"owner", {{"cluster", "cluster"}, {"trial", 7}, {"run", 2}}}, {"files", Json::object()}};
+    Json content{{"format", 2},
+                 {"owner", {{"cluster", "cluster"}, {"trial", 7}, {"run", 2}}},
+                 {"files", Json::object()}};
     for (const std::string& name : names) {
       const std::string bytes = text(name);
       content["files"][name] = {{"size", bytes.size()}, {"sha256", sha256_hex(bytes)}};
@@ -47,7 +50,8 @@ TEST_CASE("a checkpoint comes back as it was saved, and then is found with its o
   Place place;
   place.save();
   REQUIRE(fetch(place.bucket, kUuid, place.back));
-  for (const std::string& name : place.names) CHECK(read_file(place.back + "/" + name).value() == Place::text(name));
+  for (const std::string& name : place.names)
+    CHECK(read_file(place.back + "/" + name).value() == Place::text(name));
   CHECK(read_file(place.back + "/manifest.json").value() == place.manifest());
   CHECK(list_checkpoints(place.bucket).value() == std::vector<std::string>{kUuid});
   const Done found = perform(place.bucket, {}, true);
@@ -103,7 +107,8 @@ TEST_CASE("a checkpoint that is damaged is not fetched") {
   CHECK_THAT(done.error().message, Catch::Contains(part));
   CHECK_FALSE(path_exists(place.back));
   std::size_t left = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(place.disk.path())) left += entry.path() != place.files;
+  for (const auto& entry : std::filesystem::directory_iterator(place.disk.path()))
+    left += entry.path() != place.files;
   CHECK(left == 0);
 }
 
@@ -127,7 +132,10 @@ TEST_CASE("a removal that stopped anywhere goes on from there, and leaves what i
   place.save();
   REQUIRE(place.bucket.put("00000000-0000-4000-8000-000000000002/weights", "another's"));
   REQUIRE(place.bucket.put(std::string(kUuid) + "-more/weights", "somebody else's"));
-  place.store.order(Json::array({{{"method", GENERATE("PUT", "DELETE", "POST", "GET")}, {"kind", "403"}, {"count", 1}, {"after", GENERATE(0, 1)}}}));
+  place.store.order(Json::array({{{"method", GENERATE("PUT", "DELETE", "POST", "GET")},
+                                  {"kind", "403"},
+                                  {"count", 1},
+                                  {"after", GENERATE(0, 1)}}}));
   const Done stopped = perform(place.bucket, {kUuid}, false);
   place.store.order(Json::array());
   // Whatever is left, the cluster finds it by its owner; or all is gone.
@@ -143,7 +151,8 @@ TEST_CASE("a removal that stopped anywhere goes on from there, and leaves what i
 TEST_CASE("what another removal takes between the listing and the look is no error") {
   Place place;
   place.save();
-  place.store.order(Json::array({{{"method", "GET"}, {"match", "/manifest.json"}, {"kind", "404"}, {"count", 1}}}));
+  place.store.order(
+      Json::array({{{"method", "GET"}, {"match", "/manifest.json"}, {"kind", "404"}, {"count", 1}}}));
   CHECK(perform(place.bucket, {kUuid}, false).error.empty());
   place.store.order(Json::array());
   CHECK(perform(place.bucket, {kUuid}, false).error.empty());

@@ -37,17 +37,22 @@ TEST_CASE("keys come from the configuration, else from the environment, and neve
                              {"AWS_SESSION_TOKEN", "env-token"},
                              {"AWS_REGION", "eu-north-1"},
                              {"AWS_DEFAULT_REGION", "us-west-2"}});
-  const auto own = read_location({{"type", "s3"}, {"bucket", "abc"}, {"access_key", "k"}, {"secret_key", "s"}});
+  const auto own =
+      read_location({{"type", "s3"}, {"bucket", "abc"}, {"access_key", "k"}, {"secret_key", "s"}});
   REQUIRE(own);
-  CHECK((own->access_key == "k" && own->secret_key == "s" && own->session_token.empty() && own->region == "eu-north-1"));
-  const auto masked = read_location({{"type", "s3"}, {"bucket", "abc"}, {"access_key", "****"}, {"secret_key", "****"}});
+  CHECK((own->access_key == "k" && own->secret_key == "s" && own->session_token.empty() &&
+         own->region == "eu-north-1"));
+  const auto masked =
+      read_location({{"type", "s3"}, {"bucket", "abc"}, {"access_key", "****"}, {"secret_key", "****"}});
   REQUIRE(masked);
-  CHECK((masked->access_key == "env-key" && masked->secret_key == "env-secret" && masked->session_token == "env-token"));
+  CHECK((masked->access_key == "env-key" && masked->secret_key == "env-secret" &&
+         masked->session_token == "env-token"));
 }
 
 TEST_CASE("slashes at the ends of a prefix mean nothing") {
   for (const char* prefix : {"a/b", "/a/b", "a/b/", "//a/b//"}) {
-    const auto at = read_location({{"type", "s3"}, {"bucket", "abc"}, {"prefix", prefix}, {"endpoint_url", "http://h:9000/"}});
+    const auto at = read_location(
+        {{"type", "s3"}, {"bucket", "abc"}, {"prefix", prefix}, {"endpoint_url", "http://h:9000/"}});
     REQUIRE(at);
     CHECK(at->name() == "s3://abc/a/b");
     CHECK(at->endpoint == "http://h:9000");
@@ -57,11 +62,16 @@ TEST_CASE("slashes at the ends of a prefix mean nothing") {
 }
 
 TEST_CASE("an address must be a store's and no more") {
-  for (const char* good : {"http://localhost:9000", "https://s3.example.org", "https://[::1]:443", "https://h/"})
+  for (const char* good :
+       {"http://localhost:9000", "https://s3.example.org", "https://[::1]:443", "https://h/"})
     CHECK(check_endpoint(good).empty());
-  for (const char* bad : {"", "h", "ftp://h", "http://", "http://u:p@h", "http://h/path", "http://h?x", "http://h#f", "http://h h"})
+  for (const char* bad : {"", "h", "ftp://h", "http://", "http://u:p@h", "http://h/path", "http://h?x",
+                          "http://h#f", "http://h h"})
     CHECK_FALSE(check_endpoint(bad).empty());
-  for (const char* bad : {"", "ab", "a/b", "a b", "../x", "b\xc3\xa4" "b"}) CHECK_FALSE(check_bucket_name(bad).empty());
+  for (const char* bad : {"", "ab", "a/b", "a b", "../x",
+                          "b\xc3\xa4"
+                          "b"})
+    CHECK_FALSE(check_bucket_name(bad).empty());
   CHECK(location_of_url("https://storage.googleapis.com/my-bucket/")->bucket == "my-bucket");
   CHECK_FALSE(location_of_url("my-bucket"));
 }

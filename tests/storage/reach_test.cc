@@ -18,7 +18,8 @@ bool inner(const std::string& text) {
   sockaddr_in6 six{};
   four.sin_family = AF_INET;
   six.sin6_family = AF_INET6;
-  if (::inet_pton(AF_INET, text.c_str(), &four.sin_addr) == 1) return is_inner(reinterpret_cast<const sockaddr&>(four));
+  if (::inet_pton(AF_INET, text.c_str(), &four.sin_addr) == 1)
+    return is_inner(reinterpret_cast<const sockaddr&>(four));
   REQUIRE(::inet_pton(AF_INET6, text.c_str(), &six.sin6_addr) == 1);
   return is_inner(reinterpret_cast<const sockaddr&>(six));
 }
@@ -33,14 +34,15 @@ struct Row {
 }  // namespace
 
 TEST_CASE("addresses of this machine, its link and a cloud's metadata are inner ones") {
-  for (const char* text : {"127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "169.254.169.254", "169.254.0.1", "::1", "::", "fe80::1",
-                           "febf::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "64:ff9b::169.254.169.254",
-                           "fd00:ec2::254"}) {
+  for (const char* text : {"127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "169.254.169.254", "169.254.0.1",
+                           "::1", "::", "fe80::1", "febf::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
+                           "::127.0.0.1", "64:ff9b::169.254.169.254", "fd00:ec2::254"}) {
     CAPTURE(text);
     CHECK(inner(text));
   }
-  for (const char* text : {"10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "169.253.0.1", "169.255.0.1", "128.0.0.1", "fec0::1",
-                           "fd00:ec2::253", "2001:db8::1", "::ffff:10.0.0.1", "64:ff9b::8.8.8.8"}) {
+  for (const char* text :
+       {"10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "169.253.0.1", "169.255.0.1", "128.0.0.1",
+        "fec0::1", "fd00:ec2::253", "2001:db8::1", "::ffff:10.0.0.1", "64:ff9b::8.8.8.8"}) {
     CAPTURE(text);
     CHECK_FALSE(inner(text));
   }
@@ -48,8 +50,14 @@ TEST_CASE("addresses of this machine, its link and a cloud's metadata are inner 
 
 TEST_CASE("the host of an endpoint, or by itself") {
   for (const auto& [text, host] : std::vector<std::pair<std::string, std::string>>{
-           {"https://Minio.example.org:9000", "minio.example.org"}, {"http://[FE80::1]:9000/", "fe80::1"}, {"http://h/", "h"},
-           {"h:9000", "h"}, {"h", "h"}, {"::1", "::1"}, {"[::1]:80", "::1"}, {"", ""}}) {
+           {"https://Minio.example.org:9000", "minio.example.org"},
+           {"http://[FE80::1]:9000/", "fe80::1"},
+           {"http://h/", "h"},
+           {"h:9000", "h"},
+           {"h", "h"},
+           {"::1", "::1"},
+           {"[::1]:80", "::1"},
+           {"", ""}}) {
     CAPTURE(text);
     CHECK(host_of(text) == host);
   }
@@ -69,7 +77,8 @@ TEST_CASE("an endpoint is refused by its text as far as that tells") {
       {"127.0.0.1", "", "http://127.0.0.1:9000", ""},
       {"127.0.0.1", "", "", ""},
       {"minio.example.org", "", "https://MINIO.example.org:9000", ""},
-      {"minio.example.org", "", "https://example.org", "host example.org is not among the cluster's allowed_storage_hosts: minio"},
+      {"minio.example.org", "", "https://example.org",
+       "host example.org is not among the cluster's allowed_storage_hosts: minio"},
       {"minio.example.org", "", "http://minio.example.org.evil.org", "is not among"},
       {"minio.example.org", "https://own.example.org", "https://own.example.org", ""}};
   for (const Row& row : rows) {

@@ -1,5 +1,5 @@
-// Owns the tests of signatures: against the examples that Amazon publishes ("Authenticating Requests: Using the Authorization
-// Header (AWS Signature Version 4)" of the Amazon S3 API reference).
+// Owns the tests of signatures: against the examples that Amazon publishes ("Authenticating Requests: Using
+// the Authorization Header (AWS Signature Version 4)" of the Amazon S3 API reference).
 #include "storage/signature.h"
 
 #include <catch2/catch.hpp>
@@ -26,7 +26,9 @@ std::vector<Example> examples() {
            {"PUT",
             "/test$file.text",
             {},
-            {{"date", "Fri, 24 May 2013 00:00:00 GMT"}, {"host", host}, {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
+            {{"date", "Fri, 24 May 2013 00:00:00 GMT"},
+             {"host", host},
+             {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
             sha256_hex("Welcome to Amazon S3.")},
            "date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class",
            "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"},
@@ -54,14 +56,20 @@ TEST_CASE("signatures are those of Amazon's examples") {
     INFO(example.what);
     sign(example.request, location, "20130524T000000Z");
     CHECK(example.request.headers["authorization"] ==
-          std::string("AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,SignedHeaders=") +
+          std::string("AWS4-HMAC-SHA256 "
+                      "Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,SignedHeaders=") +
               example.signed_headers + ",Signature=" + example.signature);
   }
 }
 
 TEST_CASE("a session token is sent and signed") {
   Unsigned request{"GET", "/", {}, {{"host", "h"}}, sha256_hex("")};
-  Location location{.bucket = "b", .prefix = {}, .endpoint = {}, .access_key = "A", .secret_key = "S", .session_token = "T"};
+  Location location{.bucket = "b",
+                    .prefix = {},
+                    .endpoint = {},
+                    .access_key = "A",
+                    .secret_key = "S",
+                    .session_token = "T"};
   sign(request, location, "20130524T000000Z");
   CHECK(request.headers["x-amz-security-token"] == "T");
   CHECK_THAT(request.headers["authorization"], Catch::Contains("x-amz-security-token,Signature="));
@@ -70,7 +78,8 @@ TEST_CASE("a session token is sent and signed") {
 TEST_CASE("names are encoded as they are signed: all bytes but letters, digits and four signs") {
   CHECK(percent_encoded("a b+c/d~e=\xc3\xa4%41") == "a%20b%2Bc%2Fd~e%3D%C3%A4%2541");
   CHECK(percent_encoded("/a b/c", true) == "/a%20b/c");
-  CHECK(encoded_query({{"uploads", ""}, {"prefix", "a/b c"}, {"delimiter", "/"}}) == "delimiter=%2F&prefix=a%2Fb%20c&uploads=");
+  CHECK(encoded_query({{"uploads", ""}, {"prefix", "a/b c"}, {"delimiter", "/"}}) ==
+        "delimiter=%2F&prefix=a%2Fb%20c&uploads=");
 }
 
 }  // namespace det::storage

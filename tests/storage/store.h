@@ -19,15 +19,16 @@ namespace det::test {
 class Store {
  public:
   Store() {
-    auto child = Child::spawn({.argv = {"python3", DET_SOURCE_DIR "/tests/storage/s3_server.py", place_.path()},
-                               .env = std::nullopt,
-                               .cwd = "",
-                               .in = Stream::pipe(),
-                               .out = Stream::pipe(),
-                               .err = Stream::inherit(),
-                               .uid = {},
-                               .gid = {},
-                               .dies_with_us = true});
+    auto child =
+        Child::spawn({.argv = {"python3", DET_SOURCE_DIR "/tests/storage/s3_server.py", place_.path()},
+                      .env = std::nullopt,
+                      .cwd = "",
+                      .in = Stream::pipe(),
+                      .out = Stream::pipe(),
+                      .err = Stream::inherit(),
+                      .uid = {},
+                      .gid = {},
+                      .dies_with_us = true});
     REQUIRE(child);
     child_.emplace(std::move(*child));
     std::string line;
@@ -40,8 +41,12 @@ class Store {
   ~Store() { child_->stop(std::chrono::milliseconds(0)); }
 
   Json config() const {
-    return {{"type", "s3"},          {"bucket", "checkpoints"},    {"prefix", "of tests"},
-            {"endpoint_url", endpoint_}, {"access_key", "AKIDTEST"}, {"secret_key", "test/secret+key"}};
+    return {{"type", "s3"},
+            {"bucket", "checkpoints"},
+            {"prefix", "of tests"},
+            {"endpoint_url", endpoint_},
+            {"access_key", "AKIDTEST"},
+            {"secret_key", "test/secret+key"}};
   }
   storage::Location location() const { return storage::read_location(config()).value(); }
   /// Small parts and short pauses.
@@ -63,7 +68,8 @@ class Store {
   }
   std::size_t count() const {
     std::size_t objects = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(place_.path() + "/checkpoints")) objects += entry.exists();
+    for (const auto& entry : std::filesystem::directory_iterator(place_.path() + "/checkpoints"))
+      objects += entry.exists();
     return objects;
   }
 
@@ -76,7 +82,8 @@ class Store {
 
  private:
   Json tell(const std::string& path, const std::string& body) const {
-    const auto answer = storage::exchange({.method = "POST", .url = endpoint_ + path, .headers = {}, .body = body});
+    const auto answer =
+        storage::exchange({.method = "POST", .url = endpoint_ + path, .headers = {}, .body = body});
     REQUIRE(answer);
     return parse_json(answer->body).value();
   }

@@ -12,9 +12,10 @@
 
 namespace det {
 
-/// Some records: a tensor, a list, a dict, or any nest of these. The first dimension of every tensor counts the
-/// records. Most batches are pairs: `auto [images, labels] = batch.unpack<2>();`, or batch.data() and batch.target(). A
-/// record of a dataset is the same thing without the first dimension. Copies share their tensors.
+/// Some records: a tensor, a list, a dict, or any nest of these. The first dimension of every tensor counts
+/// the records. Most batches are pairs: `auto [images, labels] = batch.unpack<2>();`, or batch.data() and
+/// batch.target(). A record of a dataset is the same thing without the first dimension. Copies share their
+/// tensors.
 class Batch {
  public:
   using List = std::vector<Batch>;
@@ -35,7 +36,7 @@ class Batch {
   const torch::Tensor& tensor() const;
   const List& list() const;
   const Dict& dict() const;
-  const Batch& operator[](std::size_t index) const;     ///< of a list
+  const Batch& operator[](std::size_t index) const;       ///< of a list
   const Batch& operator[](const std::string& key) const;  ///< of a dict; the message names the keys there are
   /// The tensors of a list of N.
   template <std::size_t N>
@@ -56,7 +57,8 @@ class Batch {
   /// The same nest with `change(tensor)` in place of every defined tensor.
   template <typename Change>
   Batch map(const Change& change) const {
-    if (const auto* tensor = std::get_if<torch::Tensor>(&value_)) return tensor->defined() ? change(*tensor) : *tensor;
+    if (const auto* tensor = std::get_if<torch::Tensor>(&value_))
+      return tensor->defined() ? change(*tensor) : *tensor;
     if (const auto* items = std::get_if<List>(&value_)) {
       List changed;
       changed.reserve(items->size());
@@ -74,7 +76,8 @@ class Batch {
 };
 
 /// One batch of records (each without the first dimension): their tensors are stacked. All must have the same
-/// structure, shapes and types; throws std::invalid_argument that says where they differ, as `[1]["label"]`, and how.
+/// structure, shapes and types; throws std::invalid_argument that says where they differ, as `[1]["label"]`,
+/// and how.
 Batch default_collate(const std::vector<Batch>& records);
 
 /// A batch whose tensors are on `device`; copies from pinned memory do not wait.

@@ -1,5 +1,5 @@
-// Owns TrialContext: what a trial is told (hyperparameters, configuration, identity) and through which it hands its
-// model, optimizers and the rest to the platform.
+// Owns TrialContext: what a trial is told (hyperparameters, configuration, identity) and through which it
+// hands its model, optimizers and the rest to the platform.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -25,8 +25,8 @@
 
 namespace det {
 
-/// Thrown by a trial whose hyperparameters cannot work: the trial ends without counting as a failure, and a search
-/// may try another point.
+/// Thrown by a trial whose hyperparameters cannot work: the trial ends without counting as a failure, and a
+/// search may try another point.
 class InvalidHP : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,8 +34,9 @@ class InvalidHP : public std::runtime_error {
 
 /// When the trainer steps a wrapped schedule. With `frequency` n: every n-th time.
 enum class LRStepMode {
-  kEveryEpoch,          ///< after the last optimizer step of an epoch
-  kEveryBatch,          ///< a batch that only adds gradients counts too: its step is made up for at the optimizer's next
+  kEveryEpoch,  ///< after the last optimizer step of an epoch
+  kEveryBatch,  ///< a batch that only adds gradients counts too: its step is made up for at the optimizer's
+                ///< next
   kEveryOptimizerStep,  ///< counts optimizer steps, not batches
   kManual,              ///< the trial calls step()
 };
@@ -69,8 +70,8 @@ class LoaderIterator {
   std::unique_ptr<BatchStream> stream_;
 };
 
-/// One per process, made by det::run or det::init; used on one thread. Everything wrapped is saved in checkpoints and
-/// restored from them, in the order of wrapping.
+/// One per process, made by det::run or det::init; used on one thread. Everything wrapped is saved in
+/// checkpoints and restored from them, in the order of wrapping.
 class TrialContext {
  public:
   explicit TrialContext(std::unique_ptr<ContextState> state);
@@ -78,8 +79,8 @@ class TrialContext {
   TrialContext(const TrialContext&) = delete;
 
   /// The hyperparameter `name` ("optimizer.lr" reaches into a map). T is bool, int, int64_t, float, double,
-  /// std::string or Json. Throws std::invalid_argument when there is none of that name (naming those there are) or its
-  /// value is no T.
+  /// std::string or Json. Throws std::invalid_argument when there is none of that name (naming those there
+  /// are) or its value is no T.
   template <typename T>
   T get_hparam(const std::string& name) const;
   const Json& get_hparams() const;
@@ -90,7 +91,8 @@ class TrialContext {
 
   /// The hyperparameter global_batch_size.
   int64_t get_global_batch_size() const;
-  /// global_batch_size over the processes of this trial, with `reproducibility: exact` over its virtual shards; at least 1.
+  /// global_batch_size over the processes of this trial, with `reproducibility: exact` over its virtual
+  /// shards; at least 1.
   int64_t get_per_slot_batch_size() const;
   /// Seeds LibTorch before the trial is built, and orders shuffled data.
   int64_t get_trial_seed() const;
@@ -114,9 +116,10 @@ class TrialContext {
   /// All batches of a loader in order, on the device, not shared among ranks: for evaluate_full_dataset.
   LoaderIterator iterate(const DataLoader& loader) const;
 
-  /// Moves the model to the device and makes it part of every checkpoint; with several processes its gradients are
-  /// averaged over them, and rank 0's weights are everybody's at the start. Takes a module holder (a TORCH_MODULE) or a
-  /// shared_ptr to a module, and returns it. Before any optimizer over its parameters is made.
+  /// Moves the model to the device and makes it part of every checkpoint; with several processes its
+  /// gradients are averaged over them, and rank 0's weights are everybody's at the start. Takes a module
+  /// holder (a TORCH_MODULE) or a shared_ptr to a module, and returns it. Before any optimizer over its
+  /// parameters is made.
   template <typename Model>
   Model wrap_model(Model model) {
     if constexpr (requires { model.ptr(); }) {
@@ -127,9 +130,11 @@ class TrialContext {
     return model;
   }
 
-  /// Takes the optimizer over: `torch::optim::SGD& optimizer = context.wrap_optimizer(torch::optim::SGD(…));`. The
-  /// reference is good for the context's life. Its parameters must belong to wrapped models.
-  template <typename Optimizer, typename = std::enable_if_t<std::is_base_of_v<torch::optim::Optimizer, Optimizer>>>
+  /// Takes the optimizer over: `torch::optim::SGD& optimizer =
+  /// context.wrap_optimizer(torch::optim::SGD(…));`. The reference is good for the context's life. Its
+  /// parameters must belong to wrapped models.
+  template <typename Optimizer,
+            typename = std::enable_if_t<std::is_base_of_v<torch::optim::Optimizer, Optimizer>>>
   Optimizer& wrap_optimizer(Optimizer optimizer) {
     auto owned = std::make_unique<Optimizer>(std::move(optimizer));
     Optimizer& reference = *owned;
@@ -138,8 +143,9 @@ class TrialContext {
   }
   torch::optim::Optimizer& wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer);
 
-  /// Takes a schedule over: `context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 2}), LRStepMode::kEveryEpoch)`.
-  /// Its optimizer must be wrapped; ReduceLROnPlateau only goes with kManual. Throws std::invalid_argument.
+  /// Takes a schedule over: `context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 2}),
+  /// LRStepMode::kEveryEpoch)`. Its optimizer must be wrapped; ReduceLROnPlateau only goes with kManual.
+  /// Throws std::invalid_argument.
   template <typename Scheduler, typename = std::enable_if_t<std::is_base_of_v<LRScheduler, Scheduler>>>
   Scheduler& wrap_lr_scheduler(Scheduler scheduler, LRStepMode mode, int64_t frequency = 1) {
     auto owned = std::make_unique<Scheduler>(std::move(scheduler));
@@ -148,22 +154,24 @@ class TrialContext {
     return reference;
   }
 
-  /// Takes a reducer over: reset before each window, reduced over ranks after it. With a `name` its result is the metric
-  /// of that name; without, it must be an object name → number.
+  /// Takes a reducer over: reset before each window, reduced over ranks after it. With a `name` its result is
+  /// the metric of that name; without, it must be an object name → number.
   template <typename Reducer, typename = std::enable_if_t<std::is_base_of_v<MetricReducer, Reducer>>>
-  Reducer& wrap_reducer(Reducer reducer, std::string name = "", bool for_training = true, bool for_validation = true) {
+  Reducer& wrap_reducer(Reducer reducer, std::string name = "", bool for_training = true,
+                        bool for_validation = true) {
     auto owned = std::make_shared<Reducer>(std::move(reducer));
     add_reducer(owned, std::move(name), for_training, for_validation);
     return *owned;
   }
-  /// The function form: the values given to update() on all ranks, in the order of their batches, make one result.
+  /// The function form: the values given to update() on all ranks, in the order of their batches, make one
+  /// result.
   SimpleReducer& wrap_reducer(std::function<Json(const std::vector<Json>&)> reduce, std::string name = "",
                               bool for_training = true, bool for_validation = true) {
     return wrap_reducer(SimpleReducer(std::move(reduce)), std::move(name), for_training, for_validation);
   }
 
-  /// Runs train_batch and evaluate_batch in mixed precision. `optimizations.precision` of the configuration (bf16, fp16)
-  /// does the same. In the trial's constructor.
+  /// Runs train_batch and evaluate_batch in mixed precision. `optimizations.precision` of the configuration
+  /// (bf16, fp16) does the same. In the trial's constructor.
   void use_amp(const AmpOptions& options = {});
   /// For a trial that calls Autocast itself: backward() scales with it, step_optimizer() unscales.
   GradScaler& wrap_scaler(GradScaler scaler);
@@ -173,15 +181,15 @@ class TrialContext {
     bool retain_graph = false;
     bool create_graph = false;
   };
-  /// Adds the gradients of `loss` (a tensor of one element). With several processes they are their mean afterwards, on
-  /// the batches at whose end optimizers step.
+  /// Adds the gradients of `loss` (a tensor of one element). With several processes they are their mean
+  /// afterwards, on the batches at whose end optimizers step.
   void backward(const torch::Tensor& loss, const BackwardOptions& options);
   void backward(const torch::Tensor& loss) { backward(loss, BackwardOptions()); }
   /// Changes the gradients of the parameters it is given, as det::clip_grad_norm does.
   using ClipGradients = std::function<void(std::vector<torch::Tensor>& parameters)>;
-  /// Averages what was aggregated, unscales, clips, steps, and clears the gradients (unless `auto_zero_grads` is false,
-  /// which does not go with aggregation). Does nothing on batches that only add gradients. Throws std::logic_error when
-  /// the optimizer was not wrapped.
+  /// Averages what was aggregated, unscales, clips, steps, and clears the gradients (unless `auto_zero_grads`
+  /// is false, which does not go with aggregation). Does nothing on batches that only add gradients. Throws
+  /// std::logic_error when the optimizer was not wrapped.
   void step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients = nullptr,
                       bool auto_zero_grads = true);
   const Aggregation& aggregation() const;
@@ -196,12 +204,14 @@ class TrialContext {
   void set_stop_requested(bool stop = true);
   bool get_stop_requested() const;
 
-  /// Writes traces of some batches (chrome://tracing and TensorBoard open them), by default to the TensorBoard folder.
+  /// Writes traces of some batches (chrome://tracing and TensorBoard open them), by default to the
+  /// TensorBoard folder.
   void set_profiler(const ProfilerOptions& options = {});
-  /// The folder of this trial's TensorBoard files. Reported metrics are written there too, as Determined/<name> and
-  /// Determined/val_<name>, unless that is turned off.
+  /// The folder of this trial's TensorBoard files. Reported metrics are written there too, as
+  /// Determined/<name> and Determined/val_<name>, unless that is turned off.
   const std::string& get_tensorboard_path() const;
-  /// For the trial's own scalars; flushed at every report. On the chief; elsewhere what is written goes nowhere.
+  /// For the trial's own scalars; flushed at every report. On the chief; elsewhere what is written goes
+  /// nowhere.
   TensorBoard& get_tensorboard_writer();
   void set_enable_tensorboard_logging(bool enable);
 
@@ -211,7 +221,8 @@ class TrialContext {
  private:
   void add_model(std::shared_ptr<torch::nn::Module> model);
   void add_lr_scheduler(std::unique_ptr<LRScheduler> scheduler, LRStepMode mode, int64_t frequency);
-  void add_reducer(std::shared_ptr<MetricReducer> reducer, std::string name, bool for_training, bool for_validation);
+  void add_reducer(std::shared_ptr<MetricReducer> reducer, std::string name, bool for_training,
+                   bool for_validation);
   std::unique_ptr<ContextState> state_;
 };
 

@@ -1,5 +1,5 @@
-// Owns how data is read: Dataset (records by number), DataLoader (how they are batched), BatchSource (batches that come
-// in an order of their own). The datasets that most trials need are in det/datasets.h.
+// Owns how data is read: Dataset (records by number), DataLoader (how they are batched), BatchSource (batches
+// that come in an order of their own). The datasets that most trials need are in det/datasets.h.
 #pragma once
 
 #include <concepts>
@@ -23,9 +23,10 @@ struct SampleKey {
   RecordRandom random(std::int64_t record) const { return {seed, epoch, record}; }
 };
 
-/// Records by number. What is read must depend on the number alone (and, in a dataset that augments, on the key): a
-/// trial that resumes, and one that runs elsewhere, must see the same data. Nothing of LibTorch's own random state is
-/// used here. get_batch may run on another thread than the trial, and with num_workers > 1 on several threads at once.
+/// Records by number. What is read must depend on the number alone (and, in a dataset that augments, on the
+/// key): a trial that resumes, and one that runs elsewhere, must see the same data. Nothing of LibTorch's own
+/// random state is used here. get_batch may run on another thread than the trial, and with num_workers > 1 on
+/// several threads at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -56,18 +57,21 @@ class AugmentedDataset : public Dataset {
   virtual Batch get(std::int64_t index, RecordRandom& random) const = 0;
   /// Stacks get() of each with default_collate.
   Batch get_batch(const std::vector<std::int64_t>& indices, const SampleKey& key) const override;
-  Batch get_batch(const std::vector<std::int64_t>& indices) const override { return get_batch(indices, SampleKey{}); }
+  Batch get_batch(const std::vector<std::int64_t>& indices) const override {
+    return get_batch(indices, SampleKey{});
+  }
 };
 
-/// Batches in an order of their own: a stream, a queue, a generator, IterableDataset of PyTorch. They are this
-/// process's batches: the source shards by itself, and skips by itself what was trained before
+/// Batches in an order of their own: a stream, a queue, a generator, IterableDataset of PyTorch. They are
+/// this process's batches: the source shards by itself, and skips by itself what was trained before
 /// (context.get_initial_batch()). The platform cannot promise that such a trial resumes exactly: it must call
-/// context.disable_dataset_reproducibility_checks(). Calls come one at a time, perhaps on another thread than the
-/// trial.
+/// context.disable_dataset_reproducibility_checks(). Calls come one at a time, perhaps on another thread than
+/// the trial.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Begins an epoch; called before the first next() and, in training, after next() has said that the epoch is over.
+  /// Begins an epoch; called before the first next() and, in training, after next() has said that the epoch
+  /// is over.
   virtual void start(std::int64_t /*epoch*/) {}
   /// The next batch, on the CPU; nullopt at the end of the epoch (never from an endless source).
   virtual std::optional<Batch> next() = 0;
@@ -75,12 +79,14 @@ class BatchSource {
   virtual std::optional<std::int64_t> size() const { return std::nullopt; }
 };
 
-/// The records of a dataset in the order of a batch sampler, taken as it is: nothing is repeated, sharded or skipped
-/// that the sampler does not. An endless sampler goes on through the epochs, another begins a pass with each.
+/// The records of a dataset in the order of a batch sampler, taken as it is: nothing is repeated, sharded or
+/// skipped that the sampler does not. An endless sampler goes on through the epochs, another begins a pass
+/// with each.
 class SampledBatches final : public BatchSource {
  public:
   /// `seed` is for datasets that augment. Throws std::invalid_argument when either is missing.
-  SampledBatches(std::shared_ptr<const Dataset> dataset, AnyBatchSampler batch_sampler, std::uint64_t seed = 0);
+  SampledBatches(std::shared_ptr<const Dataset> dataset, AnyBatchSampler batch_sampler,
+                 std::uint64_t seed = 0);
   void start(std::int64_t epoch) override;
   std::optional<Batch> next() override;
   std::optional<std::int64_t> size() const override { return batch_sampler_->size(); }
@@ -98,23 +104,25 @@ using Collate = std::function<Batch(const std::vector<Batch>& records)>;
 /// PyTorch's parameters, in its order.
 struct DataLoaderOptions {
   std::int64_t batch_size = 1;  ///< records a batch on this process, >= 1
-  bool shuffle = false;         ///< a new order each epoch, from the trial's seed and the epoch's number alone
-  AnySampler sampler = {};      ///< the order of records; instead of shuffle. Epoch e is its pass e
+  bool shuffle = false;     ///< a new order each epoch, from the trial's seed and the epoch's number alone
+  AnySampler sampler = {};  ///< the order of records; instead of shuffle. Epoch e is its pass e
   AnyBatchSampler batch_sampler = {};  ///< the batches; instead of batch_size, shuffle, sampler and drop_last
   std::int64_t num_workers = 0;  ///< threads that read batches ahead; 0: one where reading is slow, else none
   Collate collate = nullptr;     ///< none: what get_batch gives
-  bool pin_memory = true;  ///< to a GPU by page-locked memory, so that copying goes on beside training; not on the CPU
-  bool drop_last = false;  ///< leave out the short batch at the end of an epoch
+  bool pin_memory =
+      true;  ///< to a GPU by page-locked memory, so that copying goes on beside training; not on the CPU
+  bool drop_last = false;                            ///< leave out the short batch at the end of an epoch
   std::optional<std::int64_t> prefetch_factor = {};  ///< batches read ahead by each worker; 2 unless given
 };
 
-/// A dataset and how it is batched. Holds no position: the trainer knows how many batches it has trained, and every
-/// batch is a function of (seed, epoch, number in the epoch), so a trial resumes at any batch exactly. The trainer
-/// deals the batches to the processes, repeats them for training and skips what was trained.
+/// A dataset and how it is batched. Holds no position: the trainer knows how many batches it has trained, and
+/// every batch is a function of (seed, epoch, number in the epoch), so a trial resumes at any batch exactly.
+/// The trainer deals the batches to the processes, repeats them for training and skips what was trained.
 class DataLoader {
  public:
-  /// Throws std::invalid_argument naming every problem: an empty dataset, sampler with shuffle, batch_sampler with
-  /// batch_size, shuffle, sampler or drop_last, numbers that are too small, an endless sampler, no batch at all.
+  /// Throws std::invalid_argument naming every problem: an empty dataset, sampler with shuffle, batch_sampler
+  /// with batch_size, shuffle, sampler or drop_last, numbers that are too small, an endless sampler, no batch
+  /// at all.
   DataLoader(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options);
   template <std::derived_from<Dataset> D>
   DataLoader(D dataset, const DataLoaderOptions& options)
@@ -122,9 +130,11 @@ class DataLoader {
   /// Over a source of the trial's own. Throws std::invalid_argument for none.
   DataLoader(std::shared_ptr<BatchSource> source, bool pin_memory = true);
   template <std::derived_from<BatchSource> S>
-  DataLoader(S source, bool pin_memory = true) : DataLoader(std::make_shared<S>(std::move(source)), pin_memory) {}
+  DataLoader(S source, bool pin_memory = true)
+      : DataLoader(std::make_shared<S>(std::move(source)), pin_memory) {}
 
-  /// Batches of an epoch over all processes; of a source those of this process, kEndless when it does not say.
+  /// Batches of an epoch over all processes; of a source those of this process, kEndless when it does not
+  /// say.
   std::int64_t size() const;
   /// Whether the order is the platform's: false for a source.
   bool is_reproducible() const { return source_ == nullptr; }

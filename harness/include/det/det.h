@@ -1,5 +1,5 @@
-// The umbrella: everything a trial author needs, with LibTorch. The other headers take only the parts they use, because
-// torch/torch.h costs fifteen seconds a source.
+// The umbrella: everything a trial author needs, with LibTorch. The other headers take only the parts they
+// use, because torch/torch.h costs fifteen seconds a source.
 #pragma once
 
 #include <torch/torch.h>

@@ -2,9 +2,9 @@
 //
 //   auto& schedule = context.wrap_lr_scheduler(det::StepLR(optimizer, {.step_size = 2, .gamma = 0.1}), …);
 //
-// Options have the names and defaults of PyTorch's keyword arguments; constructors throw std::invalid_argument naming
-// the option that cannot work. Schedules that multiply the current learning rate (all that PyTorch calls chainable) go
-// on from a learning rate that was changed by hand.
+// Options have the names and defaults of PyTorch's keyword arguments; constructors throw
+// std::invalid_argument naming the option that cannot work. Schedules that multiply the current learning rate
+// (all that PyTorch calls chainable) go on from a learning rate that was changed by hand.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -27,12 +27,13 @@
 
 namespace det {
 
-/// Sets the learning rate of each parameter group of an optimizer. As in PyTorch construction makes the first step
-/// (last_epoch 0), and every step() moves on by one; what a step is (batch, epoch) is for context.wrap_lr_scheduler to
-/// say. The optimizer must outlive the schedule, and gets no more parameter groups.
+/// Sets the learning rate of each parameter group of an optimizer. As in PyTorch construction makes the first
+/// step (last_epoch 0), and every step() moves on by one; what a step is (batch, epoch) is for
+/// context.wrap_lr_scheduler to say. The optimizer must outlive the schedule, and gets no more parameter
+/// groups.
 ///
-/// Schedules of one optimizer share its initial learning rates (PyTorch's initial_lr): those it had when the first of
-/// the schedules that live was made. Make them on one thread.
+/// Schedules of one optimizer share its initial learning rates (PyTorch's initial_lr): those it had when the
+/// first of the schedules that live was made. Make them on one thread.
 class LRScheduler {
  public:
   explicit LRScheduler(torch::optim::Optimizer& optimizer);
@@ -43,12 +44,12 @@ class LRScheduler {
   /// Of each parameter group, as the last step set it.
   const std::vector<double>& get_last_lr() const { return last_lr_; }
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
-  /// What PyTorch's state_dict() holds, under its names; numbers, texts, lists and maps only (integer keys, those of
-  /// MultiStepLR's milestones, are decimal text). load_state_dict(state_dict()) changes nothing. The learning rates
-  /// themselves are the optimizer's state, not the schedule's.
+  /// What PyTorch's state_dict() holds, under its names; numbers, texts, lists and maps only (integer keys,
+  /// those of MultiStepLR's milestones, are decimal text). load_state_dict(state_dict()) changes nothing. The
+  /// learning rates themselves are the optimizer's state, not the schedule's.
   virtual Json state_dict() const;
-  /// Takes PyTorch's state too. Throws std::invalid_argument naming what is missing or of another kind; nothing has
-  /// changed then.
+  /// Takes PyTorch's state too. Throws std::invalid_argument naming what is missing or of another kind;
+  /// nothing has changed then.
   virtual void load_state_dict(const Json& state);
 
  protected:
@@ -58,11 +59,12 @@ class LRScheduler {
   virtual void set_others() {}
   /// Begins anew at last_epoch 0 from the initial learning rates, when SequentialLR comes to this schedule.
   virtual void restart();
-  /// A variable of state_dict(): its name and where it lies. Lists of double have an element for each parameter group.
+  /// A variable of state_dict(): its name and where it lies. Lists of double have an element for each
+  /// parameter group.
   struct Field {
     const char* name;
-    std::variant<double*, std::int64_t*, bool*, std::string*, std::vector<double>*, std::vector<std::int64_t>*,
-                 std::map<std::int64_t, std::int64_t>*>
+    std::variant<double*, std::int64_t*, bool*, std::string*, std::vector<double>*,
+                 std::vector<std::int64_t>*, std::map<std::int64_t, std::int64_t>*>
         value;
     bool required = true;  ///< of a state to load
   };
@@ -240,8 +242,8 @@ struct CosineAnnealingLROptions {
   std::int64_t T_max = 0;  ///< steps of half a wave, >= 1
   double eta_min = 0;
 };
-/// Half a cosine wave from the initial learning rate to eta_min in T_max steps, and back in as many (Loshchilov and
-/// Hutter, SGDR, ICLR 2017, equation 5, without restarts), in its recursive form.
+/// Half a cosine wave from the initial learning rate to eta_min in T_max steps, and back in as many
+/// (Loshchilov and Hutter, SGDR, ICLR 2017, equation 5, without restarts), in its recursive form.
 class CosineAnnealingLR : public LRScheduler {
  public:
   CosineAnnealingLR(torch::optim::Optimizer& optimizer, const CosineAnnealingLROptions& options);
@@ -262,7 +264,8 @@ struct CosineAnnealingWarmRestartsOptions {
 /// Falls as half a cosine wave, again and again (Loshchilov and Hutter, SGDR, ICLR 2017, equation 5).
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
-  CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer, const CosineAnnealingWarmRestartsOptions& options);
+  CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer,
+                              const CosineAnnealingWarmRestartsOptions& options);
   void step() override;
 
  protected:
@@ -272,24 +275,25 @@ class CosineAnnealingWarmRestarts : public LRScheduler {
 
  private:
   CosineAnnealingWarmRestartsOptions options_;
-  double T_cur_ = 0;   // steps since the last restart
+  double T_cur_ = 0;  // steps since the last restart
   std::int64_t T_i_;  // steps of this fall
 };
 
 struct OneCycleLROptions {
   PerGroup max_lr = 0.0;
-  /// Steps of the whole cycle; or epochs and steps_per_epoch, whose product it is. One of the two must be given.
+  /// Steps of the whole cycle; or epochs and steps_per_epoch, whose product it is. One of the two must be
+  /// given.
   std::optional<std::int64_t> total_steps, epochs, steps_per_epoch;
-  double pct_start = 0.3;                ///< part of the cycle in which the learning rate rises
+  double pct_start = 0.3;               ///< part of the cycle in which the learning rate rises
   std::string anneal_strategy = "cos";  ///< or "linear"
   bool cycle_momentum = true;           ///< of SGD and RMSprop; beta1 of Adam and AdamW
   PerGroup base_momentum = 0.85, max_momentum = 0.95;
-  double div_factor = 25;          ///< the first learning rate is max_lr / div_factor
+  double div_factor = 25;         ///< the first learning rate is max_lr / div_factor
   double final_div_factor = 1e4;  ///< the last is the first / final_div_factor
   bool three_phase = false;       ///< fall to the first learning rate as fast as it rose, then on to the last
 };
-/// Rises to max_lr, then falls to almost nothing, while momentum does the reverse (Smith and Topin, Super-Convergence,
-/// 2018). step() throws std::logic_error after total_steps steps.
+/// Rises to max_lr, then falls to almost nothing, while momentum does the reverse (Smith and Topin,
+/// Super-Convergence, 2018). step() throws std::logic_error after total_steps steps.
 class OneCycleLR : public LRScheduler {
  public:
   OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptions& options);
@@ -324,7 +328,7 @@ struct CyclicLROptions {
   PerGroup base_lr = 0.0, max_lr = 0.0;
   std::int64_t step_size_up = 2000;
   std::optional<std::int64_t> step_size_down;  ///< absent: as step_size_up
-  std::string mode = "triangular";             ///< or "triangular2" (half as high each cycle), "exp_range" (gamma^step)
+  std::string mode = "triangular";  ///< or "triangular2" (half as high each cycle), "exp_range" (gamma^step)
   double gamma = 1;
   LRFunction scale_fn;               ///< instead of mode: the height's factor
   std::string scale_mode = "cycle";  ///< what scale_fn is given: "cycle" (from 1) or "iterations"
@@ -352,12 +356,12 @@ class CyclicLR : public LRScheduler {
   std::vector<double> max_lrs_, base_momentums_, max_momentums_;
 };
 
-/// Schedules to be put together: `{LinearLR(optimizer), ExponentialLR(optimizer, {.gamma = 0.9})}`, made in this order.
+/// Schedules to be put together: `{LinearLR(optimizer), ExponentialLR(optimizer, {.gamma = 0.9})}`, made in
+/// this order.
 class Schedules {
  public:
   template <typename... S>
-    requires(sizeof...(S) > 0 && (std::derived_from<S, LRScheduler> && ...))
-  Schedules(S&&... schedules) {
+  requires(sizeof...(S) > 0 && (std::derived_from<S, LRScheduler> && ...)) Schedules(S&&... schedules) {
     (list_.push_back(std::make_unique<S>(std::move(schedules))), ...);
   }
   Schedules(std::vector<std::unique_ptr<LRScheduler>> list) : list_(std::move(list)) {}
@@ -372,8 +376,8 @@ class Schedules {
 /// One schedule after the other: the next takes over, from its beginning, at each milestone.
 class SequentialLR : public LRScheduler {
  public:
-  /// Throws std::invalid_argument unless there is a milestone between each two schedules, in rising order, and all of
-  /// them are of `optimizer` and neither of the kinds that hold others nor ReduceLROnPlateau.
+  /// Throws std::invalid_argument unless there is a milestone between each two schedules, in rising order,
+  /// and all of them are of `optimizer` and neither of the kinds that hold others nor ReduceLROnPlateau.
   SequentialLR(torch::optim::Optimizer& optimizer, Schedules schedules, std::vector<std::int64_t> milestones);
   void step() override;
   Json state_dict() const override;
@@ -405,12 +409,14 @@ class ChainedScheduler : public LRScheduler {
   std::vector<std::unique_ptr<LRScheduler>> schedules_;
 };
 
-/// Rises in straight line from `start_factor` of the learning rate in `steps` steps, and goes on with `then` from its
-/// beginning: `warm_up(optimizer, 500, CosineAnnealingLR(optimizer, {.T_max = 10000}))`.
+/// Rises in straight line from `start_factor` of the learning rate in `steps` steps, and goes on with `then`
+/// from its beginning: `warm_up(optimizer, 500, CosineAnnealingLR(optimizer, {.T_max = 10000}))`.
 template <std::derived_from<LRScheduler> Then>
-SequentialLR warm_up(torch::optim::Optimizer& optimizer, std::int64_t steps, Then then, double start_factor = 1.0 / 3) {
+SequentialLR warm_up(torch::optim::Optimizer& optimizer, std::int64_t steps, Then then,
+                     double start_factor = 1.0 / 3) {
   return SequentialLR(
-      optimizer, {LinearLR(optimizer, {.start_factor = start_factor, .total_iters = steps}), std::move(then)}, {steps});
+      optimizer, {LinearLR(optimizer, {.start_factor = start_factor, .total_iters = steps}), std::move(then)},
+      {steps});
 }
 
 struct ReduceLROnPlateauOptions {
@@ -423,10 +429,12 @@ struct ReduceLROnPlateauOptions {
   PerGroup min_lr = 0.0;
   double eps = 1e-8;  ///< smaller changes are not made
 };
-/// Times factor when a metric has not become better for more than `patience` steps; then waits `cooldown` steps.
+/// Times factor when a metric has not become better for more than `patience` steps; then waits `cooldown`
+/// steps.
 class ReduceLROnPlateau : public LRScheduler {
  public:
-  explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer, const ReduceLROnPlateauOptions& options = {});
+  explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
+                             const ReduceLROnPlateauOptions& options = {});
   /// NaN is no better than anything.
   void step(double metric);
   /// Throws std::logic_error: this schedule needs the metric, and can be stepped by hand only.

@@ -16,8 +16,8 @@
 
 namespace det {
 
-/// A number, or a tensor of one element. A tensor stays on its device until the trainer reports, so that returning a
-/// loss costs no synchronization.
+/// A number, or a tensor of one element. A tensor stays on its device until the trainer reports, so that
+/// returning a loss costs no synchronization.
 class MetricValue {
  public:
   template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
@@ -32,8 +32,8 @@ class MetricValue {
   std::variant<double, torch::Tensor> value_;
 };
 
-/// `return {{"loss", loss}, {"accuracy", correct}};`: kept in the order written. The trainer averages every name over
-/// the records of a window, of all ranks: a batch counts as many times as it has records.
+/// `return {{"loss", loss}, {"accuracy", correct}};`: kept in the order written. The trainer averages every
+/// name over the records of a window, of all ranks: a batch counts as many times as it has records.
 class Metrics {
  public:
   using Entry = std::pair<std::string, MetricValue>;
@@ -50,16 +50,17 @@ class Metrics {
   std::vector<Entry> entries_;
 };
 
-/// How the values of evaluate_batch become one: the mean over records, or the sum, largest or smallest over batches.
+/// How the values of evaluate_batch become one: the mean over records, or the sum, largest or smallest over
+/// batches.
 enum class Reducer { kAverage, kSum, kMax, kMin };
 
 /// One Reducer for every metric, or one for each by name.
 class EvaluationReducer {
  public:
   EvaluationReducer(Reducer all = Reducer::kAverage) : all_(all) {}
-  EvaluationReducer(std::initializer_list<std::pair<std::string, Reducer>> by_name)
-      : by_name_(by_name) {}
-  /// The reducers of `names`, in their order. Throws std::invalid_argument unless the names given by hand are exactly these.
+  EvaluationReducer(std::initializer_list<std::pair<std::string, Reducer>> by_name) : by_name_(by_name) {}
+  /// The reducers of `names`, in their order. Throws std::invalid_argument unless the names given by hand are
+  /// exactly these.
   std::vector<Reducer> of(const std::vector<std::string>& names) const;
 
  private:
@@ -67,8 +68,8 @@ class EvaluationReducer {
   std::vector<std::pair<std::string, Reducer>> by_name_;
 };
 
-/// A metric that is no mean of batches: an F1 score, a perplexity. The trial feeds it (by methods of its own) from
-/// train_batch or evaluate_batch; the trainer calls the three below on the training thread.
+/// A metric that is no mean of batches: an F1 score, a perplexity. The trial feeds it (by methods of its own)
+/// from train_batch or evaluate_batch; the trainer calls the three below on the training thread.
 class MetricReducer {
  public:
   virtual ~MetricReducer() = default;

@@ -1,4 +1,5 @@
-// Owns what the C++ frontend lacks beside the optimizers it has: Adadelta, and clipping gradients in one pass.
+// Owns what the C++ frontend lacks beside the optimizers it has: Adadelta, and clipping gradients in one
+// pass.
 #pragma once
 
 #include <torch/arg.h>
@@ -35,11 +36,12 @@ struct AdadeltaParamState : public torch::optim::OptimizerCloneableParamState<Ad
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 
-/// Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012, algorithm 1, with a learning rate and weight decay as in
-/// PyTorch. Throws c10::Error for options out of range and for sparse gradients.
+/// Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012, algorithm 1, with a learning rate and weight
+/// decay as in PyTorch. Throws c10::Error for options out of range and for sparse gradients.
 class Adadelta : public torch::optim::Optimizer {
  public:
-  explicit Adadelta(std::vector<torch::optim::OptimizerParamGroup> param_groups, AdadeltaOptions defaults = {});
+  explicit Adadelta(std::vector<torch::optim::OptimizerParamGroup> param_groups,
+                    AdadeltaOptions defaults = {});
   explicit Adadelta(std::vector<torch::Tensor> params, AdadeltaOptions defaults = {})
       : Adadelta({torch::optim::OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
 
@@ -52,9 +54,9 @@ class Adadelta : public torch::optim::Optimizer {
 
 namespace det {
 
-/// torch.nn.utils.clip_grad_norm_: multiplies all gradients by max_norm / (norm + 1e-6) when that is < 1, and returns
-/// the norm they had, taken over all of them as one vector. `norm_type` may be infinity. Parameters without a gradient
-/// do not count. The result does not depend on the number of threads.
+/// torch.nn.utils.clip_grad_norm_: multiplies all gradients by max_norm / (norm + 1e-6) when that is < 1, and
+/// returns the norm they had, taken over all of them as one vector. `norm_type` may be infinity. Parameters
+/// without a gradient do not count. The result does not depend on the number of threads.
 double clip_grad_norm(const std::vector<torch::Tensor>& parameters, double max_norm, double norm_type = 2);
 
 /// torch.nn.utils.clip_grad_value_: every element of every gradient into [-clip_value, clip_value].

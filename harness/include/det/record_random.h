@@ -5,8 +5,9 @@
 
 namespace det {
 
-/// A stream of random numbers of its own for each (seed, epoch, record): what a record becomes in an epoch depends on
-/// these alone, not on threads, batches or processes. The same numbers on every machine. A copy goes on by itself.
+/// A stream of random numbers of its own for each (seed, epoch, record): what a record becomes in an epoch
+/// depends on these alone, not on threads, batches or processes. The same numbers on every machine. A copy
+/// goes on by itself.
 class RecordRandom {
  public:
   RecordRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t record);

@@ -14,9 +14,9 @@ namespace det {
 inline constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
 /// An order: pass 0, pass 1, … over some items, which are numbers of records (Sampler) or batches of them
-/// (BatchSamplerBase). Positions are numbers, so that going on in the middle costs nothing: at(pass, i) is a function
-/// of its arguments alone. Used by one thread at a time. The records of batches are numbers in [0, size of the
-/// dataset).
+/// (BatchSamplerBase). Positions are numbers, so that going on in the middle costs nothing: at(pass, i) is a
+/// function of its arguments alone. Used by one thread at a time. The records of batches are numbers in [0,
+/// size of the dataset).
 template <typename Item>
 class SamplerOf {
  public:
@@ -32,9 +32,9 @@ class SamplerOf {
 using Sampler = SamplerOf<std::int64_t>;
 using BatchSamplerBase = SamplerOf<std::vector<std::int64_t>>;
 
-/// A shared sampler of any kind. Made from a sampler by value or from a shared_ptr to one, so that orders are put
-/// together as in Python: `AnySampler s = SequentialSampler(n); s = ReproducibleShuffleSampler(s, seed); s =
-/// RepeatSampler(s);`
+/// A shared sampler of any kind. Made from a sampler by value or from a shared_ptr to one, so that orders are
+/// put together as in Python: `AnySampler s = SequentialSampler(n); s = ReproducibleShuffleSampler(s, seed);
+/// s = RepeatSampler(s);`
 template <typename Item>
 class AnySamplerOf {
  public:
@@ -55,8 +55,8 @@ class AnySamplerOf {
 using AnySampler = AnySamplerOf<std::int64_t>;
 using AnyBatchSampler = AnySamplerOf<std::vector<std::int64_t>>;
 
-// Everything below throws std::invalid_argument from its constructor for arguments that cannot work, among them no
-// sampler.
+// Everything below throws std::invalid_argument from its constructor for arguments that cannot work, among
+// them no sampler.
 
 /// 0, 1, …, records - 1.
 class SequentialSampler final : public Sampler {
@@ -84,7 +84,8 @@ class BatchSampler final : public BatchSamplerBase {
   bool drop_last_;
 };
 
-/// The passes of `sampler` one after another, for ever; pass p begins with the sampler's pass p. The size stays.
+/// The passes of `sampler` one after another, for ever; pass p begins with the sampler's pass p. The size
+/// stays.
 template <typename Item>
 class BasicRepeatSampler final : public SamplerOf<Item> {
  public:
@@ -127,9 +128,9 @@ class BasicSkipSampler final : public SamplerOf<Item> {
   std::int64_t skip_;
 };
 
-/// Each pass of `sampler` in an order of its own, a function of the seed and the pass: Fisher and Yates's shuffle on
-/// SplitMix64, the same on every machine and in every release. The sampler must not be endless: shuffle before
-/// repeating.
+/// Each pass of `sampler` in an order of its own, a function of the seed and the pass: Fisher and Yates's
+/// shuffle on SplitMix64, the same on every machine and in every release. The sampler must not be endless:
+/// shuffle before repeating.
 template <typename Item>
 class BasicReproducibleShuffleSampler final : public SamplerOf<Item> {
  public:
@@ -156,14 +157,14 @@ using ReproducibleShuffleSampler = BasicReproducibleShuffleSampler<std::int64_t>
 using ReproducibleShuffleBatchSampler = BasicReproducibleShuffleSampler<std::vector<std::int64_t>>;
 
 struct AdaptOptions {
-  bool repeat = false;            ///< for training
-  std::int64_t skip = 0;          ///< batches of this replica trained already
+  bool repeat = false;    ///< for training
+  std::int64_t skip = 0;  ///< batches of this replica trained already
   std::int64_t num_replicas = 1;
   std::int64_t rank = 0;
 };
 
-/// A batch sampler of one process made one of many: repeated, then sharded, then skipped, in this order. For loaders
-/// whose order is a trial's own (det::SampledBatches); a DataLoader does this by itself.
+/// A batch sampler of one process made one of many: repeated, then sharded, then skipped, in this order. For
+/// loaders whose order is a trial's own (det::SampledBatches); a DataLoader does this by itself.
 AnyBatchSampler adapt_batch_sampler(AnyBatchSampler batch_sampler, const AdaptOptions& options);
 
 }  // namespace det

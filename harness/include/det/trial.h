@@ -12,9 +12,9 @@
 
 namespace det {
 
-/// A model, its data and its training step. The constructor takes `det::TrialContext&`, reads hyperparameters, wraps
-/// model and optimizers. All calls come on one thread. Any exception ends the trial and is its log's last line;
-/// det::InvalidHP ends it quietly.
+/// A model, its data and its training step. The constructor takes `det::TrialContext&`, reads
+/// hyperparameters, wraps model and optimizers. All calls come on one thread. Any exception ends the trial
+/// and is its log's last line; det::InvalidHP ends it quietly.
 class Trial {
  public:
   virtual ~Trial() = default;
@@ -23,14 +23,16 @@ class Trial {
   virtual DataLoader build_training_data_loader() = 0;
   virtual DataLoader build_validation_data_loader() = 0;
 
-  /// One step of training: forward, context.backward(loss), context.step_optimizer(optimizer). Models are in training
-  /// mode. `batch_idx` counts all batches of the trial from 0; `epoch_idx` is batch_idx over the batches of an epoch.
+  /// One step of training: forward, context.backward(loss), context.step_optimizer(optimizer). Models are in
+  /// training mode. `batch_idx` counts all batches of the trial from 0; `epoch_idx` is batch_idx over the
+  /// batches of an epoch.
   virtual Metrics train_batch(Batch& batch, int64_t epoch_idx, int64_t batch_idx) = 0;
 
-  /// What to measure on one batch of validation data; the same names for every batch. Models are in evaluation mode,
-  /// gradients are off. Override this or evaluate_full_dataset.
+  /// What to measure on one batch of validation data; the same names for every batch. Models are in
+  /// evaluation mode, gradients are off. Override this or evaluate_full_dataset.
   virtual Metrics evaluate_batch(Batch& batch);
-  /// All of validation at once, on the chief; `for (auto batches = context.iterate(loader); auto batch = batches.next();)`.
+  /// All of validation at once, on the chief; `for (auto batches = context.iterate(loader); auto batch =
+  /// batches.next();)`.
   virtual std::optional<Metrics> evaluate_full_dataset(const DataLoader& loader);
   /// How the values of evaluate_batch become one.
   virtual EvaluationReducer evaluation_reducer() { return {}; }
@@ -46,8 +48,8 @@ class Trial {
 /// The metric "loss", which must be a tensor. Throws std::invalid_argument naming what there is instead.
 torch::Tensor loss_of(const Metrics& metrics);
 
-/// The managed style: the trial says what its model, optimizer and loss are, and the platform does backward, zero_grad
-/// and step. `Net` is a module holder (a TORCH_MODULE or torch::nn::Sequential).
+/// The managed style: the trial says what its model, optimizer and loss are, and the platform does backward,
+/// zero_grad and step. `Net` is a module holder (a TORCH_MODULE or torch::nn::Sequential).
 template <typename Net>
 class ManagedTrial : public Trial {
  public:
@@ -86,8 +88,8 @@ void reset_parameters(torch::nn::Module& model);
 
 /// Makes `Class` (a det::Trial with a constructor from det::TrialContext&) what this shared object holds, for
 /// det-harness. One a shared object; det writes it when it builds `entrypoint: model_def:Class`.
-#define DET_TRIAL(Class)                                                                                     \
-  extern "C" const char* det_trial_name() { return #Class; }                                                 \
-  extern "C" void* det_make_trial(det::TrialContext* context) {                                              \
-    return static_cast<det::Trial*>(new Class(*context));                                                    \
+#define DET_TRIAL(Class)                                        \
+  extern "C" const char* det_trial_name() { return #Class; }    \
+  extern "C" void* det_make_trial(det::TrialContext* context) { \
+    return static_cast<det::Trial*>(new Class(*context));       \
   }

@@ -1,8 +1,9 @@
-// Owns a trial that keeps its own books: what the master has acknowledged goes, flushed to the disk, into a ledger that
-// no part of the product reads; and while it lives it holds a lock for each slot that it was given.
+// Owns a trial that keeps its own books: what the master has acknowledged goes, flushed to the disk, into a
+// ledger that no part of the product reads; and while it lives it holds a lock for each slot that it was
+// given.
 //
-// In hparams.ledger: ledger-TRIAL-RUN-PID, lines "metric TRIAL RUN GROUP STEP LOSS" and "checkpoint TRIAL UUID STEP";
-// overlaps, a line for each slot that was not free; token-TRIAL-RUN, "ALLOCATION TOKEN".
+// In hparams.ledger: ledger-TRIAL-RUN-PID, lines "metric TRIAL RUN GROUP STEP LOSS" and "checkpoint TRIAL
+// UUID STEP"; overlaps, a line for each slot that was not free; token-TRIAL-RUN, "ALLOCATION TOKEN".
 #include <det/core.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,7 +24,8 @@ namespace {
 
 class File {
  public:
-  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+  explicit File(const std::string& path)
+      : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
     if (fd_ < 0) throw std::runtime_error("cannot open " + path);
   }
   /// Returns when it is on the disk.
@@ -42,7 +44,8 @@ void take_slots(const det::core::Info& info, const std::string& folder) {
     const std::string path = folder + "/slot-" + info.agent_id + "-" + std::to_string(slot);
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
     if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) != 0)
-      File(folder + "/overlaps").append(info.allocation_id + " starts on " + path + " while another runs there\n");
+      File(folder + "/overlaps")
+          .append(info.allocation_id + " starts on " + path + " while another runs there\n");
   }
 }
 
@@ -57,7 +60,8 @@ void leave_somebody_behind() {
 
 /// A function of (trial, step): what a later run reports again is the same.
 double loss_of(std::int64_t seed, std::int64_t step) {
-  const auto mixed = static_cast<std::uint64_t>(seed) * 2654435761u + static_cast<std::uint64_t>(step) * 40503u;
+  const auto mixed =
+      static_cast<std::uint64_t>(seed) * 2654435761u + static_cast<std::uint64_t>(step) * 40503u;
   return static_cast<double>(mixed % 1000003u) / 1000003.0 + 1.0 / static_cast<double>(step);
 }
 
@@ -73,7 +77,8 @@ int main() {
   det::core::Context core = det::core::init();
   const det::core::Info& info = core.info();
   const std::string folder = info.hparams.at("ledger").get<std::string>();
-  const std::int64_t steps = info.hparams.at("steps").get<int>(), save_every = info.hparams.at("save_every").get<int>();
+  const std::int64_t steps = info.hparams.at("steps").get<int>(),
+                     save_every = info.hparams.at("save_every").get<int>();
   const int milliseconds = info.hparams.at("milliseconds").get<int>();
   take_slots(info, folder);
   if (info.hparams.value("litter", false)) leave_somebody_behind();
@@ -88,12 +93,14 @@ int main() {
   std::string unacknowledged;
   std::int64_t done = 0;
   if (!info.latest_checkpoint.empty()) {
-    core.checkpoint().restore_path(info.latest_checkpoint,
-                                   [&](const std::string& directory) { std::ifstream(directory + "/step") >> done; });
+    core.checkpoint().restore_path(info.latest_checkpoint, [&](const std::string& directory) {
+      std::ifstream(directory + "/step") >> done;
+    });
   }
   const auto save = [&] {
     const auto stored = core.checkpoint().store_path(
-        {{"steps_completed", done}}, [&](const std::string& directory) { std::ofstream(directory + "/step") << done; });
+        {{"steps_completed", done}},
+        [&](const std::string& directory) { std::ofstream(directory + "/step") << done; });
     unacknowledged += "checkpoint " + who + stored.uuid + " " + std::to_string(done) + "\n";
   };
   bool asked = false;
@@ -102,7 +109,8 @@ int main() {
     ++done;
     const double loss = loss_of(info.trial_seed, done);
     const auto note = [&](const char* group) {
-      unacknowledged += "metric " + who + run + group + " " + std::to_string(done) + " " + number(loss) + "\n";
+      unacknowledged +=
+          "metric " + who + run + group + " " + std::to_string(done) + " " + number(loss) + "\n";
     };
     core.train().report_training_metrics(done, {{"loss", loss}});
     note("training");

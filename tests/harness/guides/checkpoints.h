@@ -25,4 +25,6 @@ inline void export_weights(const std::string& checkpoint, const std::string& fil
   det::export_safetensors(checkpoint, file);
 }
 
-inline void import_weights(const std::string& file, torch::nn::Module& model) { det::load_safetensors(file, model); }
+inline void import_weights(const std::string& file, torch::nn::Module& model) {
+  det::load_safetensors(file, model);
+}

@@ -1,4 +1,5 @@
-// A training loop of one's own over the Core API: no LibTorch, no Trial. What it fits is a line through points.
+// A training loop of one's own over the Core API: no LibTorch, no Trial. What it fits is a line through
+// points.
 #include <det/core.h>
 
 #include <cmath>

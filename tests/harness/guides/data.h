@@ -70,12 +70,13 @@ class FolderTrial : public det::Trial {
 
   det::DataLoader build_training_data_loader() override {
     namespace T = det::transforms;
-    det::ImageFolder images(root_ + "/train",
-                            T::compose({T::random_resized_crop(24), T::random_horizontal_flip(), T::to_tensor(),
-                                        T::normalize({0.5, 0.5, 0.5}, {0.5, 0.5, 0.5})}));
-    return {std::move(images), {.batch_size = context_.get_per_slot_batch_size(),
-                                .shuffle = true,
-                                .num_workers = context_.get_hparam<int64_t>("workers")}};
+    det::ImageFolder images(
+        root_ + "/train", T::compose({T::random_resized_crop(24), T::random_horizontal_flip(), T::to_tensor(),
+                                      T::normalize({0.5, 0.5, 0.5}, {0.5, 0.5, 0.5})}));
+    return {std::move(images),
+            {.batch_size = context_.get_per_slot_batch_size(),
+             .shuffle = true,
+             .num_workers = context_.get_hparam<int64_t>("workers")}};
   }
 
   det::DataLoader build_validation_data_loader() override {
@@ -135,14 +136,17 @@ class DictTrial : public det::Trial {
     context_.step_optimizer(optimizer_);
     return {{"loss", loss}};
   }
-  det::Metrics evaluate_batch(det::Batch& batch) override { return {{"validation_loss", loss_of_batch(batch)}}; }
+  det::Metrics evaluate_batch(det::Batch& batch) override {
+    return {{"validation_loss", loss_of_batch(batch)}};
+  }
 
  private:
   torch::Tensor loss_of_batch(const det::Batch& batch) {
     torch::Tensor first_word = batch["words"].tensor().select(/*dim=*/1, /*index=*/0);
     auto [is_even, weight] = batch["targets"].unpack<2>();
     torch::Tensor loss = torch::nn::functional::cross_entropy(
-        embedding_(first_word), is_even, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
+        embedding_(first_word), is_even,
+        torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
     return (loss * weight).mean();
   }
 
@@ -181,9 +185,9 @@ class OwnOrderTrial : public MyTrial {
     auto dataset = std::make_shared<det::TensorDataset>(made_up_data());
     const Place place{context_.distributed().size(), context_.distributed().rank()};
     const auto seed = static_cast<uint64_t>(context_.get_trial_seed());
-    return det::SampledBatches(dataset, make_batch_sampler(det::SequentialSampler(dataset->size()), /*training=*/true,
-                                                           seed, place, context_.get_per_slot_batch_size(),
-                                                           context_.get_initial_batch()));
+    return det::SampledBatches(
+        dataset, make_batch_sampler(det::SequentialSampler(dataset->size()), /*training=*/true, seed, place,
+                                    context_.get_per_slot_batch_size(), context_.get_initial_batch()));
   }
 };
 

@@ -78,7 +78,8 @@ class WarmTrial : public MyTrial {
  public:
   explicit WarmTrial(det::TrialContext& context) : MyTrial(context) {
     context.wrap_lr_scheduler(
-        det::warm_up(optimizer_, /*steps=*/5, det::CosineAnnealingLR(optimizer_, {.T_max = 20}), /*start_factor=*/0.1),
+        det::warm_up(optimizer_, /*steps=*/5, det::CosineAnnealingLR(optimizer_, {.T_max = 20}),
+                     /*start_factor=*/0.1),
         det::LRStepMode::kEveryBatch);
   }
 };
@@ -98,10 +99,12 @@ class PlateauTrial : public MyTrial {
  public:
   explicit PlateauTrial(det::TrialContext& context)
       : MyTrial(context),
-        schedule_(context.wrap_lr_scheduler(det::ReduceLROnPlateau(optimizer_, {.factor = 0.5, .patience = 1}),
-                                            det::LRStepMode::kManual)) {}
+        schedule_(context.wrap_lr_scheduler(
+            det::ReduceLROnPlateau(optimizer_, {.factor = 0.5, .patience = 1}), det::LRStepMode::kManual)) {}
 
-  det::Callbacks build_callbacks() override { return {{"plateau", std::make_shared<StepOnPlateau>(schedule_)}}; }
+  det::Callbacks build_callbacks() override {
+    return {{"plateau", std::make_shared<StepOnPlateau>(schedule_)}};
+  }
 
  private:
   det::ReduceLROnPlateau& schedule_;
@@ -114,14 +117,17 @@ class ClippingTrial : public MyTrial {
   det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
     torch::Tensor loss = torch::nn::functional::cross_entropy(model_(batch.data()), batch.target());
     context_.backward(loss);
-    context_.step_optimizer(optimizer_, [](auto& parameters) { det::clip_grad_norm(parameters, /*max_norm=*/0.01); });
+    context_.step_optimizer(optimizer_,
+                            [](auto& parameters) { det::clip_grad_norm(parameters, /*max_norm=*/0.01); });
     return {{"loss", loss}};
   }
 };
 
 class AmpTrial : public MyTrial {
  public:
-  explicit AmpTrial(det::TrialContext& context) : MyTrial(context) { context.use_amp({.dtype = torch::kBFloat16}); }
+  explicit AmpTrial(det::TrialContext& context) : MyTrial(context) {
+    context.use_amp({.dtype = torch::kBFloat16});
+  }
 };
 
 class ManualAmpTrial : public MyTrial {
@@ -170,9 +176,11 @@ class ReducingTrial : public MyTrial {
   explicit ReducingTrial(det::TrialContext& context)
       : MyTrial(context),
         f1_(context.wrap_reducer(F1(), "f1", /*for_training=*/false)),
-        worst_(context.wrap_reducer([](const std::vector<det::Json>& losses) {
-          return *std::max_element(losses.begin(), losses.end());
-        }, "worst_loss", /*for_training=*/false)) {}
+        worst_(context.wrap_reducer(
+            [](const std::vector<det::Json>& losses) {
+              return *std::max_element(losses.begin(), losses.end());
+            },
+            "worst_loss", /*for_training=*/false)) {}
 
   det::Metrics evaluate_batch(det::Batch& batch) override {
     torch::Tensor output = model_(batch.data());
@@ -271,7 +279,8 @@ class BoardTrial : public MyTrial {
 class CheckedTrial : public MyTrial {
  public:
   explicit CheckedTrial(det::TrialContext& context) : MyTrial(context) {
-    if (context.get_hparam<int>("layers") > 8) throw det::InvalidHP("more than 8 layers do not fit into memory");
+    if (context.get_hparam<int>("layers") > 8)
+      throw det::InvalidHP("more than 8 layers do not fit into memory");
   }
 };
 
@@ -287,7 +296,8 @@ class ManagedExample : public det::ManagedTrial<torch::nn::Sequential> {
   }
 
   std::unique_ptr<torch::optim::Optimizer> optimizer(torch::nn::Sequential& model) override {
-    return std::make_unique<torch::optim::SGD>(model->parameters(), context_.get_hparam<double>("learning_rate"));
+    return std::make_unique<torch::optim::SGD>(model->parameters(),
+                                               context_.get_hparam<double>("learning_rate"));
   }
 
   det::DataLoader build_training_data_loader() override {

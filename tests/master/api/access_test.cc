@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "master/db/accounts.h"
 #include "master/db/queries_config.h"
-#include "master/db/registry.h"
 #include "master/db/queries_workspace.h"
+#include "master/db/registry.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
@@ -120,13 +120,21 @@ struct Lab {
     (void)db::set_template(bench.pool, {"net", std::string("name: ") + kCanary, 2}, true);
     REQUIRE(bench.pool.query("UPDATE checkpoints SET state = 'COMPLETED'"));
     (void)db::delete_model(bench.pool, "llm");
-    REQUIRE(db::create_model(bench.pool, {.name = "llm", .description = kCanary, .notes = kCanary, .metadata = "{}",
-                                          .workspace = 2, .owner = UserId(1)}));
-    REQUIRE(db::add_model_version(bench.pool, "llm", {.checkpoint = CheckpointId("c-1"), .notes = kCanary,
-                                                      .metadata = "{}", .owner = UserId(1)}) == 1);
+    REQUIRE(db::create_model(bench.pool, {.name = "llm",
+                                          .description = kCanary,
+                                          .notes = kCanary,
+                                          .metadata = "{}",
+                                          .workspace = 2,
+                                          .owner = UserId(1)}));
+    REQUIRE(
+        db::add_model_version(
+            bench.pool, "llm",
+            {.checkpoint = CheckpointId("c-1"), .notes = kCanary, .metadata = "{}", .owner = UserId(1)}) ==
+        1);
     REQUIRE(db::archive_workspace(bench.pool, 2, false));
     REQUIRE(db::archive_project(bench.pool, 2, false));
-    REQUIRE(bench.pool.query("UPDATE experiments SET state = $1, archived = false", deletes ? "ACTIVE" : "COMPLETED"));
+    REQUIRE(bench.pool.query("UPDATE experiments SET state = $1, archived = false",
+                             deletes ? "ACTIVE" : "COMPLETED"));
   }
 
   Answer call(const std::string& method, const std::string& request,
@@ -214,7 +222,8 @@ TEST_CASE("every method lets in whom it should, as everybody there is") {
       // An agent or experiment that only the core would know is not there for anybody.
       const bool absent =
           answer.code == grpc::StatusCode::NOT_FOUND && line.expected[i] == "ok" &&
-          (line.method.starts_with("ClusterService/") || line.method.ends_with("/GetAllocation") || line.method.find("/GetModelDef") != std::string::npos ||
+          (line.method.starts_with("ClusterService/") || line.method.ends_with("/GetAllocation") ||
+           line.method.find("/GetModelDef") != std::string::npos ||
            line.method.ends_with("/GetBestSearcherValidationMetric"));
       const bool login = line.method == "AuthService/Login";
       if (!absent && !login) CHECK(outcome_of(answer) == line.expected[i]);

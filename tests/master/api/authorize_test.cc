@@ -8,7 +8,9 @@
 namespace det::api {
 namespace {
 
-TEST_CASE("the table is whole: the build would not have come this far otherwise") { CHECK(access_gaps().empty()); }
+TEST_CASE("the table is whole: the build would not have come this far otherwise") {
+  CHECK(access_gaps().empty());
+}
 
 TEST_CASE("only login and master info are open to anyone") {
   std::vector<std::string> open;
@@ -25,7 +27,8 @@ TEST_CASE("a method that is not in the table is refused") {
   db::Pool pool({.url = "host=/nowhere"});
   Sessions sessions(pool);
   CHECK(access("/det.v1.AuthService/Backdoor") == nullptr);
-  const auto caller = authorize("/det.v1.AuthService/Backdoor", {.user_token = "x", .loopback = true}, sessions);
+  const auto caller =
+      authorize("/det.v1.AuthService/Backdoor", {.user_token = "x", .loopback = true}, sessions);
   REQUIRE_FALSE(caller);
   CHECK(caller.error().code == Code::kPermissionDenied);
 }

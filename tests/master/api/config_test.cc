@@ -43,19 +43,23 @@ TEST_CASE("without more than a data directory the defaults hold") {
         R"({"type":"shared_fs","host_path":"/var/lib/det/checkpoints"})");
 }
 
-TEST_CASE("the stores that a master contacts are those of its own storage, of its list, or anybody's elsewhere") {
+TEST_CASE(
+    "the stores that a master contacts are those of its own storage, of its list, or anybody's elsewhere") {
   const auto config = read({"--data-dir", "/d"});
   REQUIRE(config);
   CHECK_FALSE(config->storage_reach.anywhere);
   CHECK(config->storage_reach.hosts.empty());
   CHECK(config->storage_reach.own.empty());
-  const auto listed = read({"--data-dir", "/d", "--allowed-storage-hosts", " 127.0.0.1, Minio.Example.org ,::1,"});
+  const auto listed =
+      read({"--data-dir", "/d", "--allowed-storage-hosts", " 127.0.0.1, Minio.Example.org ,::1,"});
   REQUIRE(listed);
   CHECK(listed->storage_reach.hosts == std::vector<std::string>{"127.0.0.1", "minio.example.org", "::1"});
-  CHECK_THAT(problem(read({"--data-dir", "/d", "--allowed-storage-hosts", "http://h"})), Catch::Contains("names of hosts"));
+  CHECK_THAT(problem(read({"--data-dir", "/d", "--allowed-storage-hosts", "http://h"})),
+             Catch::Contains("names of hosts"));
   const TemporaryDirectory place = TemporaryDirectory::create().value();
-  REQUIRE(write_file_atomic(place.path() + "/master.yaml",
-                            "checkpoint_storage: {type: s3, bucket: abc, endpoint_url: \"http://127.0.0.1:9000\"}\n"));
+  REQUIRE(write_file_atomic(
+      place.path() + "/master.yaml",
+      "checkpoint_storage: {type: s3, bucket: abc, endpoint_url: \"http://127.0.0.1:9000\"}\n"));
   const auto owner = read({"--data-dir", "/d", "--config", place.path() + "/master.yaml"});
   REQUIRE(owner);
   CHECK(owner->storage_reach.own == "http://127.0.0.1:9000");
@@ -72,14 +76,17 @@ TEST_CASE("listening beyond this machine needs the operator's word") {
 }
 
 TEST_CASE("a certificate of the operator's own needs its key, and turns TLS on") {
-  const auto config =
-      read({"--data-dir", "/d", "--listen", "0.0.0.0:80", "--security-tls-cert", "/c", "--security-tls-key", "/k"});
+  const auto config = read({"--data-dir", "/d", "--listen", "0.0.0.0:80", "--security-tls-cert", "/c",
+                            "--security-tls-key", "/k"});
   REQUIRE(config);
   CHECK(config->tls.enabled);
   CHECK(config->tls.cert == "/c");
-  CHECK(problem(read({"--data-dir", "/d", "--security-tls-cert", "/c"})).find("security.tls.key") != std::string::npos);
-  CHECK(problem(read({"--data-dir", "/d", "--security-tls-key", "/k"})).find("security.tls.cert") != std::string::npos);
-  CHECK(read({"--data-dir", "/d", "--security-tls-names", "a, b"})->tls.names == std::vector<std::string>{"a", "b"});
+  CHECK(problem(read({"--data-dir", "/d", "--security-tls-cert", "/c"})).find("security.tls.key") !=
+        std::string::npos);
+  CHECK(problem(read({"--data-dir", "/d", "--security-tls-key", "/k"})).find("security.tls.cert") !=
+        std::string::npos);
+  CHECK(read({"--data-dir", "/d", "--security-tls-names", "a, b"})->tls.names ==
+        std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("what is no address is refused") {
@@ -98,15 +105,18 @@ TEST_CASE("pools schedule as the file says, and as the rest where it does not") 
   };
   const auto config = with(
       "scheduler: {preemption: false}\n"
-      "resource_pools:\n  - pool_name: gpu\n    scheduler: {type: fair_share, preemption: true}\n  - pool_name: cpu\n");
+      "resource_pools:\n  - pool_name: gpu\n    scheduler: {type: fair_share, preemption: true}\n  - "
+      "pool_name: cpu\n");
   REQUIRE(config);
   CHECK(config->scheduler == SchedulerConfig{"priority", false});
   CHECK(config->pools.at("gpu") == SchedulerConfig{"fair_share", true});
   CHECK(config->pools.at("cpu") == SchedulerConfig{"priority", false});
   CHECK(read({"--data-dir", "/d"})->scheduler == SchedulerConfig{});
-  const std::string message = problem(with("scheduler: {type: fair, preemption: 1}\n"
-                                           "resource_pools: [{pool_name: a}, {pool_name: a}, {scheduler: {}}]\n"));
-  for (const char* part : {"scheduler.type", "scheduler.preemption", "there twice", "resource_pools[2].pool_name"}) {
+  const std::string message =
+      problem(with("scheduler: {type: fair, preemption: 1}\n"
+                   "resource_pools: [{pool_name: a}, {pool_name: a}, {scheduler: {}}]\n"));
+  for (const char* part :
+       {"scheduler.type", "scheduler.preemption", "there twice", "resource_pools[2].pool_name"}) {
     CHECK_THAT(message, Catch::Contains(part));
   }
 }

@@ -61,9 +61,9 @@ TEST_CASE("what an agent holds survives the way there and back") {
     CHECK(back->state == state);
     CHECK_FALSE(back->exit);
   }
-  for (const auto kind : {core::ExitKind::kSucceeded, core::ExitKind::kFailed, core::ExitKind::kLost,
-                          core::ExitKind::kStopped, core::ExitKind::kOutOfMemory, core::ExitKind::kStorageFull,
-                          core::ExitKind::kHung}) {
+  for (const auto kind :
+       {core::ExitKind::kSucceeded, core::ExitKind::kFailed, core::ExitKind::kLost, core::ExitKind::kStopped,
+        core::ExitKind::kOutOfMemory, core::ExitKind::kStorageFull, core::ExitKind::kHung}) {
     v1::AllocationUpdate wire;
     const core::Exit exit{kind, 137, "killed by signal 9"};
     to_proto(core::HeldAllocation{.id = AllocationId("x.1"), .state = A::kTerminated, .exit = exit}, &wire);
@@ -119,9 +119,10 @@ TEST_CASE("metrics keep their values, NaN as a string") {
 
 TEST_CASE("series are joined by their steps") {
   v1::DownsampledMetrics out;
-  to_proto({{.trial = TrialId(1), .group = "training", .name = "loss", .points = {{1, 0.5, {}}, {3, 0.25, {}}}},
-            {.trial = TrialId(1), .group = "training", .name = "acc", .points = {{3, 0.9, {}}}}},
-           &out);
+  to_proto(
+      {{.trial = TrialId(1), .group = "training", .name = "loss", .points = {{1, 0.5, {}}, {3, 0.25, {}}}},
+       {.trial = TrialId(1), .group = "training", .name = "acc", .points = {{3, 0.9, {}}}}},
+      &out);
   REQUIRE(out.data_size() == 2);
   CHECK(out.data(0).values().fields_size() == 1);
   CHECK(out.data(1).batches() == 3);
@@ -168,7 +169,8 @@ TEST_CASE("a start command carries all that the agent needs") {
                               .experiment = ExperimentId(4),
                               .config = config,
                               .model_definition = "digest"};
-  start.allocation = {.id = AllocationId("4.r.2"), .run = 2, .parts = {{.agent = AgentId("a"), .slots = {0, 3}}}};
+  start.allocation = {
+      .id = AllocationId("4.r.2"), .run = 2, .parts = {{.agent = AgentId("a"), .slots = {0, 3}}}};
   start.trial = {.id = TrialId(9),
                  .task = TaskId("4.r"),
                  .seed = 5,
@@ -191,7 +193,9 @@ TEST_CASE("a start command carries all that the agent needs") {
 }
 
 TEST_CASE("a start command of a gang says who the others are and where they meet") {
-  core::StartAllocation start{.agent = AgentId("b"), .session = 1, .part = 1,
+  core::StartAllocation start{.agent = AgentId("b"),
+                              .session = 1,
+                              .part = 1,
                               .config = std::make_shared<expconf::ExperimentConfig>()};
   start.allocation.parts = {{.agent = AgentId("a"), .address = "10.0.0.1", .slots = {0, 1}},
                             {.agent = AgentId("b"), .address = "10.0.0.2", .slots = {5}}};

@@ -67,7 +67,8 @@ TEST_CASE("an agent whose answer was lost may ask again with the same key, and u
 
 TEST_CASE("tokens that are unknown, over, deleted or somebody else's let nobody in") {
   World world;
-  const std::string over = world.token({}, -1s), deleted = world.token(), bound = world.token({.agent = "a1"});
+  const std::string over = world.token({}, -1s), deleted = world.token(),
+                    bound = world.token({.agent = "a1"});
   const auto listed = db::list_join_tokens(world.pool);
   REQUIRE(listed);
   REQUIRE(listed->size() == 2);
@@ -103,7 +104,8 @@ TEST_CASE("a renewed certificate keeps connections of the one before alive, for 
   CHECK(code_of(db::renew_agent(world.pool, certificate("a2", "k1"))) == Code::kPermissionDenied);
   const auto fresh = certificate("a1", "k1");
   CHECK(db::renew_agent(world.pool, fresh));
-  REQUIRE(world.pool.query("UPDATE agent_certificates SET expires = now() WHERE fingerprint = $1", old.fingerprint));
+  REQUIRE(world.pool.query("UPDATE agent_certificates SET expires = now() WHERE fingerprint = $1",
+                           old.fingerprint));
   CHECK(db::find_agent_certificate(world.pool, old.fingerprint));
   CHECK(db::find_agent_certificate(world.pool, fresh.fingerprint)->pool == "gpu");
   REQUIRE(world.pool.query("UPDATE agent_certificates SET expires = now()"));
@@ -122,7 +124,8 @@ TEST_CASE("an agent is who its certificate says, and nobody without one when the
   CHECK(code({.address = "10.0.0.7"}) == Code::kPermissionDenied);
   CHECK(code({.address = "127.0.0.1", .tls = true}) == Code::kPermissionDenied);
   CHECK(code({.certificate = known.fingerprint, .tls = true}) == Code::kPermissionDenied);
-  CHECK(code({.certificate = std::string(64, '0'), .believed = true, .tls = true}) == Code::kPermissionDenied);
+  CHECK(code({.certificate = std::string(64, '0'), .believed = true, .tls = true}) ==
+        Code::kPermissionDenied);
   const auto caller =
       api::authorize_agent({.certificate = known.fingerprint, .believed = true, .tls = true}, world.pool);
   REQUIRE(caller);
@@ -137,7 +140,8 @@ std::shared_ptr<grpc::Channel> connect_as(api::Bench& bench, const std::string& 
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  const std::string text = peer_name({.address = "10.0.0.7", .certificate = fingerprint, .believed = true, .tls = true});
+  const std::string text =
+      peer_name({.address = "10.0.0.7", .certificate = fingerprint, .believed = true, .tls = true});
   std::memcpy(name.sun_path + 1, text.data(), text.size());
   REQUIRE(::bind(ends[1], reinterpret_cast<const sockaddr*>(&name),
                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size())) == 0);
@@ -167,7 +171,9 @@ TEST_CASE("an agent ships the logs of allocations that it holds or held, and of 
     request.add_lines()->set_text("hello");
     v1::ShipLogsResponse response;
     grpc::ClientContext context;
-    return v1::AgentService::NewStub(connect_as(bench, as.fingerprint))->ShipLogs(&context, request, &response).error_code();
+    return v1::AgentService::NewStub(connect_as(bench, as.fingerprint))
+        ->ShipLogs(&context, request, &response)
+        .error_code();
   };
   // A foreign log is refused for good: the agent keeps nothing to try again.
   CHECK(ship(second, "1.task.1") == grpc::NOT_FOUND);

@@ -55,8 +55,9 @@ TEST_CASE("a text without secrets stays as it was written") {
 }  // namespace
 TEST_CASE("the master's settings are shown without the secrets of its defaults") {
   Json config = {{"task_container_defaults",
-                  {{"environment", {{"registry_auth", {{"username", "u"}, {"password", "canary-9"}}},
-                                    {"environment_variables", {"API_TOKEN=canary-10", "PLAIN=yes"}}}}}},
+                  {{"environment",
+                    {{"registry_auth", {{"username", "u"}, {"password", "canary-9"}}},
+                     {"environment_variables", {"API_TOKEN=canary-10", "PLAIN=yes"}}}}}},
                  {"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"secret_key", "canary-11"}}},
                  {"data_dir", "/data"}};
   mask_master_config(config);

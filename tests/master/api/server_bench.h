@@ -1,5 +1,5 @@
-// Owns a gRPC server of the real services whose database is away, unless one is given: what needs no row works, the
-// rest fails.
+// Owns a gRPC server of the real services whose database is away, unless one is given: what needs no row
+// works, the rest fails.
 #pragma once
 
 #include <fcntl.h>
@@ -31,8 +31,16 @@ struct Bench {
                      std::chrono::milliseconds(20)};
   loop::Workers workers{2}, passwords{1}, downloads{1};
   gc::Collector collector{pool, {.watch = false}, {}};
-  Context context{.settings = settings, .loop = loop, .hub = hub, .pool = pool, .bulk = bulk, .metrics = metrics,
-                  .workers = workers, .passwords = passwords, .edge = edge, .downloads = downloads,
+  Context context{.settings = settings,
+                  .loop = loop,
+                  .hub = hub,
+                  .pool = pool,
+                  .bulk = bulk,
+                  .metrics = metrics,
+                  .workers = workers,
+                  .passwords = passwords,
+                  .edge = edge,
+                  .downloads = downloads,
                   .collector = &collector};
   Server server{context};
 

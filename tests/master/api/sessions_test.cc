@@ -201,7 +201,8 @@ TEST_CASE("several reports in one message are taken in order, up to the first th
   wrong.mutable_progress()->set_progress(7);
   harness.together({progress, wrong, metrics_report("validation", 200, R"({"loss":0.125})")});
   CHECK(harness.end().error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  bench.loop.inspect([](const core::Core& core) { CHECK(core.trials().at(TrialId(1)).last_validation == 100); });
+  bench.loop.inspect(
+      [](const core::Core& core) { CHECK(core.trials().at(TrialId(1)).last_validation == 100); });
 }
 
 TEST_CASE("pausing reaches the harness, killing reaches the agent") {
@@ -243,7 +244,8 @@ TEST_CASE("what a harness must not say ends its session with the reason") {
   CHECK(refused([](Harness& h) { h.report({}); }) == grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_CASE("a session with neither token is refused; with a user's it needs the database to know whose it is") {
+TEST_CASE(
+    "a session with neither token is refused; with a user's it needs the database to know whose it is") {
   Bench bench;
   submit(bench);
   const auto attach = [&](const std::string& key, const std::string& token) {

@@ -172,7 +172,8 @@ TEST_CASE("a followed log ends within a second of its reader's rights, whichever
   }
 }
 
-TEST_CASE("who holds a token is asked again when rights have changed, when the session is over, and else seldom") {
+TEST_CASE(
+    "who holds a token is asked again when rights have changed, when the session is over, and else seldom") {
   Office office;
   Sessions sessions(office.bench.pool);
   const auto eve = [&] { return sessions.find(token_hash("eve")); };
@@ -196,7 +197,8 @@ TEST_CASE("who holds a token is asked again when rights have changed, when the s
     make(std::chrono::seconds(1));
     REQUIRE(eve());
     // It expires by our clock too, not when its row goes.
-    REQUIRE(office.bench.pool.query("UPDATE sessions SET expires = now() + interval '1 hour' WHERE user_id = $1", office.eve));
+    REQUIRE(office.bench.pool.query(
+        "UPDATE sessions SET expires = now() + interval '1 hour' WHERE user_id = $1", office.eve));
     REQUIRE(eve());
     REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
     CHECK(wait_until([&] { return !eve(); }, std::chrono::seconds(4)));
@@ -293,7 +295,8 @@ TEST_CASE("how much the master logs is changed while it runs, by administrators"
   CHECK(set("ada", "DEBUG") == grpc::StatusCode::OK);
   CHECK(log_level() == LogLevel::kDebug);
   v1::GetMasterConfigResponse shown;
-  REQUIRE(office.call("ada", &v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest(), &shown).ok());
+  REQUIRE(office.call("ada", &v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest(), &shown)
+              .ok());
   CHECK(shown.config().fields().at("log").struct_value().fields().at("level").string_value() == "debug");
   CHECK(set("ada", "info") == grpc::StatusCode::OK);
 }

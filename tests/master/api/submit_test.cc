@@ -111,9 +111,11 @@ TEST_CASE("what no agent of the pool could run is refused, with every problem, a
   const std::string told = desk.refused(std::string(kPlain) +
                                         "resources: {slots_per_trial: 9}\nmax_restarts: -1\n"
                                         "workspace: Research\nproject: Vision\n");
-  CHECK_THAT(told, Catch::Contains("t.yaml:4:30") && Catch::Contains("E-CFG-UNSAT") &&
-                       Catch::Contains("9 slots; pool default has 8 on 2 agents; would fit: 4 slots on one agent, or 8 over 2 "
-                                       "agents"));
+  CHECK_THAT(told,
+             Catch::Contains("t.yaml:4:30") && Catch::Contains("E-CFG-UNSAT") &&
+                 Catch::Contains(
+                     "9 slots; pool default has 8 on 2 agents; would fit: 4 slots on one agent, or 8 over 2 "
+                     "agents"));
   CHECK_THAT(told, Catch::Contains("t.yaml:5:15") && Catch::Contains("E-CFG-RANGE"));
   CHECK_THAT(told, Catch::Contains("t.yaml:7:10") && Catch::Contains("E-CFG-REF"));
   CHECK_THAT(desk.refused(std::string(kPlain) + "resources: {resource_pool: defualt}\n"),
@@ -202,7 +204,8 @@ TEST_CASE("policies of a workspace bind what goes into it, beside the cluster's,
   v1::PutWorkspaceConfigPoliciesRequest put;
   put.set_workspace_id(static_cast<int>(lab));
   put.set_workload_type("EXPERIMENT");
-  put.set_config_policies("invariant_config: {max_restarts: 2, description: lab's}\nconstraints: {priority_limit: 30}\n");
+  put.set_config_policies(
+      "invariant_config: {max_restarts: 2, description: lab's}\nconstraints: {priority_limit: 30}\n");
   v1::PutConfigPoliciesResponse stored;
   REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::PutWorkspaceConfigPolicies, put, &stored).ok());
   REQUIRE(desk.set_policies("invariant_config: {max_restarts: 1}\n").ok());
@@ -249,7 +252,8 @@ TEST_CASE("an experiment goes where the request says, else the cluster's policy,
     if (desk.experiments() == before) return status.error_message();
     // The rows of this core are in memory, so the answer does not find them.
     std::int64_t project = 0;
-    REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) { project = core.experiments().rbegin()->second.project; }));
+    REQUIRE(desk.bench.loop.inspect(
+        [&](const core::Core& core) { project = core.experiments().rbegin()->second.project; }));
     return std::to_string(project);
   };
   CHECK(goes_to() == std::to_string(vision));
@@ -285,8 +289,10 @@ TEST_CASE("the queue cannot be used to go past a policy") {
     v1::UpdateJobQueueResponse nothing;
     return desk.call(&v1::JobService::Stub::UpdateJobQueue, request, &nothing).error_message();
   };
-  CHECK_THAT(told([](auto* control) { control->set_priority(39); }),
-             Catch::Contains("priority must be at least 40 (smaller goes first), the limit set by config policy:1:31, not 39"));
+  CHECK_THAT(
+      told([](auto* control) { control->set_priority(39); }),
+      Catch::Contains(
+          "priority must be at least 40 (smaller goes first), the limit set by config policy:1:31, not 39"));
   CHECK_THAT(told([](auto* control) { control->set_max_slots(5); }),
              Catch::Contains("max_slots must be at most 4, the limit set by config policy:1:58, not 5"));
   CHECK_THAT(told([](auto* control) { control->set_max_slots(0); }), Catch::Contains("not 0 (no limit)"));
@@ -296,7 +302,8 @@ TEST_CASE("the queue cannot be used to go past a policy") {
   CHECK(told([](auto* control) { control->set_max_slots(4); }).empty());
 }
 
-TEST_CASE("policies of tasks bind commands, those of their workspace too, and the queue does not go past them") {
+TEST_CASE(
+    "policies of tasks bind commands, those of their workspace too, and the queue does not go past them") {
   Desk desk;
   v1::PutConfigPoliciesResponse stored;
   v1::PutWorkspaceConfigPoliciesRequest lab;
@@ -317,7 +324,8 @@ TEST_CASE("policies of tasks bind commands, those of their workspace too, and th
   launch.set_text("entrypoint: [x]\nresources: {slots: 0, priority: 25}\n");
   const auto refused = desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
   CHECK(refused.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK_THAT(refused.error_details(), Catch::Contains("task config policy of workspace \"Uncategorized\":1:31"));
+  CHECK_THAT(refused.error_details(),
+             Catch::Contains("task config policy of workspace \"Uncategorized\":1:31"));
   launch.set_text("entrypoint: [x]\ndescription: mine\nresources: {slots: 0, priority: 35}\n");
   // The bench's store keeps nothing: what is asked of the row afterwards fails, what the core was told holds.
   (void)desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);

@@ -55,7 +55,9 @@ TEST_CASE("what had started and is not there any more runs again") {
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
-TEST_CASE("what a user wants gone from a silent agent is over in seconds, and its slots are used when it has gone") {
+TEST_CASE(
+    "what a user wants gone from a silent agent is over in seconds, and its slots are used when it has "
+    "gone") {
   const auto action = GENERATE(ExperimentAction::kKill, ExperimentAction::kCancel);
   const bool asked_before = GENERATE(false, true);
   Bench bench;
@@ -72,7 +74,8 @@ TEST_CASE("what a user wants gone from a silent agent is over in seconds, and it
   bench.pass(std::chrono::seconds(1));
   CHECK(bench.experiment(id).state == State::kCanceled);
   CHECK(bench.trial(kTrial).state == State::kCanceled);
-  CHECK(bench.disk().allocations.at(old.id).exit->message == "agent a1 is out of reach, and ends it when it is back");
+  CHECK(bench.disk().allocations.at(old.id).exit->message ==
+        "agent a1 is out of reach, and ends it when it is back");
   bench.submit(bench.config());
   CHECK_FALSE(bench.live(TrialId(2)));
 
@@ -81,12 +84,15 @@ TEST_CASE("what a user wants gone from a silent agent is over in seconds, and it
   CHECK(bench.sends<KillAllocation>().size() == 1);
   CHECK_FALSE(bench.live(TrialId(2)));
   const std::uint64_t session = bench.core().agents().at(AgentId("a1")).session;
-  bench.step(AllocationUpdated{AgentId("a1"), session, {old.id, AllocationState::kTerminated, Exit{ExitKind::kStopped, 0, "killed"}}});
+  bench.step(AllocationUpdated{
+      AgentId("a1"), session, {old.id, AllocationState::kTerminated, Exit{ExitKind::kStopped, 0, "killed"}}});
   CHECK(bench.sends<AllocationForgotten>().size() == 1);
   CHECK(bench.live(TrialId(2)));
 }
 
-TEST_CASE("what an agent that was silent for long runs is over at once when a user kills it, else only with its lease") {
+TEST_CASE(
+    "what an agent that was silent for long runs is over at once when a user kills it, else only with its "
+    "lease") {
   Bench bench;
   bench.connect("a1", 2);
   const ExperimentId killed = bench.submit(bench.config()), paused = bench.submit(bench.config());
@@ -105,7 +111,8 @@ TEST_CASE("what an agent that was silent for long runs is over at once when a us
   CHECK(bench.live(TrialId(2))->run == 2);
 }
 
-TEST_CASE("what was killed is over in seconds when its agent does not come back after a restart of the master") {
+TEST_CASE(
+    "what was killed is over in seconds when its agent does not come back after a restart of the master") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());

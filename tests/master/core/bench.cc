@@ -103,7 +103,8 @@ void Bench::update(TrialId trial, AllocationState state, std::optional<Exit> exi
 }
 
 void Bench::exit(TrialId trial, ExitKind kind, std::size_t part) {
-  update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"}, part);
+  update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"},
+         part);
 }
 
 Code code_of(const std::optional<Result<ReplyValue>>& reply) {

@@ -38,7 +38,8 @@ class Bench {
                                             const std::string& instance = "");
   void disconnect(const std::string& agent);
   /// The agent of a part of the trial's allocation reports.
-  void update(TrialId trial, AllocationState state, std::optional<Exit> exit = std::nullopt, std::size_t part = 0);
+  void update(TrialId trial, AllocationState state, std::optional<Exit> exit = std::nullopt,
+              std::size_t part = 0);
   void exit(TrialId trial, ExitKind kind, std::size_t part = 0);
   Result<ReplyValue> attach(TrialId trial, RunNumber run);
   Result<ReplyValue> validate(TrialId trial, RunNumber run, std::int64_t steps, std::optional<double> metric);

@@ -153,7 +153,9 @@ TEST_CASE("the place of a command in the queue can be changed until it runs") {
     REQUIRE(*bench.step(
         UpdateJob{.experiment = as_job(second), .beside = Beside{scheduler::Side::kAhead, as_job(first)}}));
     bench.restart();
-    bench.connect("a", 1, {{AllocationId(bench.trial(TrialId(1)).task.value + ".1"), AllocationState::kRunning, std::nullopt}});
+    bench.connect(
+        "a", 1,
+        {{AllocationId(bench.trial(TrialId(1)).task.value + ".1"), AllocationState::kRunning, std::nullopt}});
   }
   SECTION("by moving it to another pool") {
     REQUIRE(*bench.step(UpdateJob{.experiment = as_job(first), .pool = "elsewhere"}));
@@ -163,9 +165,12 @@ TEST_CASE("the place of a command in the queue can be changed until it runs") {
   bench.exit(TrialId(1), ExitKind::kStopped);
   CHECK_FALSE(bench.live(as_trial(first)));
   REQUIRE(bench.live(as_trial(second)));
-  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .pool = "else"})) == Code::kFailedPrecondition);
-  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(CommandId(99)), .priority = 3})) == Code::kNotFound);
-  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .priority = 100})) == Code::kInvalidArgument);
+  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .pool = "else"})) ==
+        Code::kFailedPrecondition);
+  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(CommandId(99)), .priority = 3})) ==
+        Code::kNotFound);
+  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .priority = 100})) ==
+        Code::kInvalidArgument);
 }
 
 TEST_CASE("reports of a trial are not taken from a command") {

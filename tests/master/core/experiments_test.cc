@@ -55,7 +55,9 @@ TEST_CASE("a failing trial restarts max_restarts times, then is an error") {
   CHECK(bench.experiment(id).state == State::kError);
 }
 
-TEST_CASE("want of memory and a hang count as failures, want of storage is tried again later each time and counts nothing") {
+TEST_CASE(
+    "want of memory and a hang count as failures, want of storage is tried again later each time and counts "
+    "nothing") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 1));

@@ -51,14 +51,16 @@ TEST_CASE("asking whether a search could go on is answered as going on would be,
   bench.connect("a1", 8);
   const ExperimentId id = bench.submit(random_search(bench, 2));
   const searcher::Extended more{.max_trials = 5, .max_time = std::nullopt};
-  CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = nullptr, .only_check = true}) == std::nullopt);
+  CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = nullptr, .only_check = true}) ==
+        std::nullopt);
   run_to_end(bench, 1, 2);
   REQUIRE(bench.experiment(id).state == State::kCompleted);
   CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = rows_of(bench, id), .only_check = true}) ==
         std::nullopt);
   const searcher::Extended fewer{.max_trials = 1, .max_time = std::nullopt};
-  CHECK(code_of(bench, {.experiment = id, .extend = fewer, .ended = rows_of(bench, id), .only_check = true}) ==
-        code_of(bench, {.experiment = id, .extend = fewer, .ended = rows_of(bench, id)}));
+  CHECK(
+      code_of(bench, {.experiment = id, .extend = fewer, .ended = rows_of(bench, id), .only_check = true}) ==
+      code_of(bench, {.experiment = id, .extend = fewer, .ended = rows_of(bench, id)}));
   CHECK(bench.experiment(id).state == State::kCompleted);
   CHECK(bench.disk().trials.size() == 2);
   // It was forgotten again: without its rows it is not known.
@@ -89,8 +91,8 @@ TEST_CASE("an extension survives the master's end, and its trials are given the 
   bench.connect("a1", 8);
   const ExperimentId id = bench.submit(random_search(bench, 2));
   run_to_end(bench, 1, 1);
-  REQUIRE(code_of(bench, {.experiment = id, .extend = searcher::Extended{.max_trials = {}, .max_time = 300}}) ==
-          std::nullopt);
+  REQUIRE(code_of(bench, {.experiment = id,
+                          .extend = searcher::Extended{.max_trials = {}, .max_time = 300}}) == std::nullopt);
   const auto starts = bench.sends<StartAllocation>();
   REQUIRE(starts.size() == 1);
   CHECK(starts[0].trial.id == TrialId{1});
@@ -99,7 +101,8 @@ TEST_CASE("an extension survives the master's end, and its trials are given the 
   CHECK(bench.experiment(id).config->searcher.max_length->count == 100);
   bench.restart();
   bench.connect("a1", 8);
-  for (const auto& start : bench.sends<StartAllocation>()) CHECK(start.config->searcher.max_length->count == 300);
+  for (const auto& start : bench.sends<StartAllocation>())
+    CHECK(start.config->searcher.max_length->count == 300);
   CHECK_FALSE(bench.sends<StartAllocation>().empty());
 }
 

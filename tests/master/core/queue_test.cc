@@ -50,7 +50,8 @@ TEST_CASE("a better priority pre-empts, and goes back to the place of submission
 
 TEST_CASE("another pool takes what waits and what runs") {
   Line line;
-  AgentConnected other{.agent = AgentId("b"), .instance = "b", .pool = "other", .slots = {Device{}}, .session = 99};
+  AgentConnected other{
+      .agent = AgentId("b"), .instance = "b", .pool = "other", .slots = {Device{}}, .session = 99};
   line.step(other);
   REQUIRE(*line.step(UpdateJob{.experiment = line.second, .pool = "other"}));
   CHECK(line.live(TrialId(2))->parts[0].agent == AgentId("b"));
@@ -106,7 +107,8 @@ TEST_CASE("a disabled slot is left, the one beside it is not") {
   const auto kills = bench.sends<KillAllocation>();
   REQUIRE(kills.size() == 1);
   CHECK(bench.core().allocations().at(kills[0].allocation).parts[0].slots == std::vector<int>{1});
-  CHECK(code_of(bench.step(SetService{.agent = AgentId("a"), .slot = 2, .enabled = false})) == Code::kNotFound);
+  CHECK(code_of(bench.step(SetService{.agent = AgentId("a"), .slot = 2, .enabled = false})) ==
+        Code::kNotFound);
   CHECK(code_of(bench.step(SetService{.agent = AgentId("b"), .enabled = false})) == Code::kNotFound);
 }
 

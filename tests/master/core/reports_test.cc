@@ -165,7 +165,8 @@ TEST_CASE("who was not asked to leave cannot agree to it") {
 }
 
 }  // namespace
-TEST_CASE("a run that finds its checkpoint damaged goes on from the one before, and the rest has not happened") {
+TEST_CASE(
+    "a run that finds its checkpoint damaged goes on from the one before, and the rest has not happened") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
   REQUIRE(bench.checkpoint(kTrial, 1, 10, "older"));
@@ -173,9 +174,14 @@ TEST_CASE("a run that finds its checkpoint damaged goes on from the one before, 
   REQUIRE(bench.checkpoint(kTrial, 1, 20, "newest"));
   bench.exit(kTrial, ExitKind::kLost);
   REQUIRE(bench.live(kTrial)->run == 2);
-  const ReportDamage damage{0, kTrial, 2, CheckpointId("newest"), "a digest differs",
+  const ReportDamage damage{0,
+                            kTrial,
+                            2,
+                            CheckpointId("newest"),
+                            "a digest differs",
                             ReportDamage::Older{CheckpointId("older"), 10, 10}};
-  CHECK(bench.step(ReportDamage{0, kTrial, 1, CheckpointId("newest"), "", std::nullopt})->error().code == Code::kAborted);
+  CHECK(bench.step(ReportDamage{0, kTrial, 1, CheckpointId("newest"), "", std::nullopt})->error().code ==
+        Code::kAborted);
   for (int repeat = 0; repeat < 2; ++repeat) {
     const auto told = bench.step(damage);
     REQUIRE(told->has_value());
@@ -196,7 +202,9 @@ TEST_CASE("a run that finds its checkpoint damaged goes on from the one before, 
   CHECK(searcher_events(bench).size() == heard);
 }
 
-TEST_CASE("without a sound checkpoint a trial begins again, and one that has trained is not moved back under its feet") {
+TEST_CASE(
+    "without a sound checkpoint a trial begins again, and one that has trained is not moved back under its "
+    "feet") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
   REQUIRE(bench.checkpoint(kTrial, 1, 10, "only"));

@@ -17,8 +17,8 @@ struct Outside : Bench {
                                                      const std::string& searcher = "single") {
     auto settings = config();
     settings->searcher.name = searcher;
-    return step(SubmitExperiment{.request_id = RequestId(request), .config = settings, .activate = false,
-                                 .unmanaged = true});
+    return step(SubmitExperiment{
+        .request_id = RequestId(request), .config = settings, .activate = false, .unmanaged = true});
   }
   Result<ReplyValue> alive() { return *step(HarnessAlive{0, kTrial, 1}); }
   Result<ReplyValue> finish(State end, const std::string& message = "", TrialId trial = kTrial) {
@@ -58,7 +58,8 @@ TEST_CASE("its reports are taken and kept like those of any trial") {
   CHECK(bench.trial(kTrial).latest_checkpoint == "c");
   CHECK(bench.trial(kTrial).best_metric == 0.5);
   CHECK(bench.experiment(kExperiment).progress == 0.5);
-  CHECK(bench.disk().checkpoints.at(CheckpointId("c")).allocation.value == bench.trial(kTrial).task.value + ".1");
+  CHECK(bench.disk().checkpoints.at(CheckpointId("c")).allocation.value ==
+        bench.trial(kTrial).task.value + ".1");
   CHECK(bench.validate(kTrial, 2, 10, 0.5).error().code == Code::kAborted);
   CHECK(bench.step(AcknowledgePreemption{0, kTrial, 1})->error().code == Code::kFailedPrecondition);
 }
@@ -173,8 +174,10 @@ TEST_CASE("a trial outside the cluster that is taken up begins a new run from it
   CHECK(bench.step(HarnessAlive{0, kTrial, 2})->has_value());
   const ExperimentId managed = bench.submit(bench.config());
   (void)managed;
-  CHECK(bench.step(TakeUpTrial{.trial = TrialId(2), .hparams = std::nullopt})->error().code == Code::kFailedPrecondition);
-  CHECK(bench.step(TakeUpTrial{.trial = TrialId(9), .hparams = std::nullopt})->error().code == Code::kAborted);
+  CHECK(bench.step(TakeUpTrial{.trial = TrialId(2), .hparams = std::nullopt})->error().code ==
+        Code::kFailedPrecondition);
+  CHECK(bench.step(TakeUpTrial{.trial = TrialId(9), .hparams = std::nullopt})->error().code ==
+        Code::kAborted);
 }
 
 }  // namespace

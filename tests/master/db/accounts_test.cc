@@ -235,8 +235,9 @@ TEST_CASE("where an experiment goes is found with the policies that bind it ther
     CHECK(to.workspace_policies == "theirs");
   }
   // Of others nothing is said but what binds everybody.
-  for (const db::Destination& to : {by_name("sound", std::nullopt), by_name("vision", std::vector<std::int64_t>{1}),
-                                    db::find_destination(pool, "EXPERIMENT", 99).value()}) {
+  for (const db::Destination& to :
+       {by_name("sound", std::nullopt), by_name("vision", std::vector<std::int64_t>{1}),
+        db::find_destination(pool, "EXPERIMENT", 99).value()}) {
     CHECK(to.project == 0);
     CHECK(to.cluster_policies == "all");
     CHECK(to.workspace_policies.empty());

@@ -18,7 +18,8 @@ core::Command plain_command(std::int64_t id) {
   return row;
 }
 core::Allocation allocation_of(std::int64_t id, core::AllocationState state) {
-  core::Allocation row = Sampler(2).allocation("command-" + std::to_string(id) + ".1", core::as_trial(core::CommandId(id)));
+  core::Allocation row =
+      Sampler(2).allocation("command-" + std::to_string(id) + ".1", core::as_trial(core::CommandId(id)));
   row.state = state;
   return row;
 }
@@ -36,7 +37,8 @@ struct Three {
     ended.ended = WallTime{ended.submitted.micros + 5};
     ended.exit = core::Exit{core::ExitKind::kFailed, 7, "exit code 7"};
     store.write({core::PutCommand{plain_command(1)}, core::PutCommand{plain_command(2)},
-                 core::PutAllocation{allocation_of(2, core::AllocationState::kRunning)}, core::PutCommand{ended},
+                 core::PutAllocation{allocation_of(2, core::AllocationState::kRunning)},
+                 core::PutCommand{ended},
                  core::PutAllocation{allocation_of(3, core::AllocationState::kTerminated)}});
   }
   std::vector<std::string> listed(const db::CommandFilter& filter) {

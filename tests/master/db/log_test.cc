@@ -61,8 +61,10 @@ TEST_CASE("a line is stored byte for byte, whatever is in it") {
   odd.rank = 3;
   odd.level.clear();
   CHECK(ship(bulk, 1, {odd, line("")}) == 3);
-  CHECK(database.number("SELECT count(*) FROM task_logs WHERE log = '\\xff005c4e090ac3'::bytea AND rank = 3 AND level = ''"
-                        " AND agent_id = 'agent' AND task_id = 't'") == 1);
+  CHECK(
+      database.number(
+          "SELECT count(*) FROM task_logs WHERE log = '\\xff005c4e090ac3'::bytea AND rank = 3 AND level = ''"
+          " AND agent_id = 'agent' AND task_id = 't'") == 1);
   CHECK(database.number("SELECT count(*) FROM task_logs WHERE log = ''::bytea") == 1);
 }
 
@@ -114,7 +116,8 @@ TEST_CASE("logs are read by position, from either end and by every filter") {
         Code::kInvalidArgument);
 }
 
-TEST_CASE("logs go so many days after the end of their task as its configuration says, else as the master says") {
+TEST_CASE(
+    "logs go so many days after the end of their task as its configuration says, else as the master says") {
   const Database database;
   db::Pool pool(database.connect());
   RunningStore store(open_store(database));
@@ -127,15 +130,21 @@ TEST_CASE("logs go so many days after the end of their task as its configuration
     core::Trial trial = plain_trial(++id, experiment);
     trial.task = TaskId("task-" + std::to_string(id));
     if (days >= 0) trial.ended = WallTime{wall_now().micros - days * 86'400'000'000};
-    store.write({core::PutTrial{trial}, core::AppendTaskLog{trial.task, AllocationId("x.1"), "INFO", "line", WallTime{1}}});
+    store.write({core::PutTrial{trial},
+                 core::AppendTaskLog{trial.task, AllocationId("x.1"), "INFO", "line", WallTime{1}}});
   }
-  REQUIRE(pool.query("UPDATE experiments SET config = '{\"retention_policy\": {\"log_retention_days\": 100}}' WHERE id = 2"));
-  const auto left = [&] { return database.value("SELECT string_agg(task_id, ' ' ORDER BY task_id) FROM task_logs"); };
+  REQUIRE(
+      pool.query("UPDATE experiments SET config = '{\"retention_policy\": {\"log_retention_days\": 100}}' "
+                 "WHERE id = 2"));
+  const auto left = [&] {
+    return database.value("SELECT string_agg(task_id, ' ' ORDER BY task_id) FROM task_logs");
+  };
   CHECK(*db::forget_logs(pool, -1) == 1);
   CHECK(left() == "task-1 task-2 task-3 task-4");
   CHECK(*db::forget_logs(pool, 30) == 1);
   CHECK(left() == "task-2 task-3 task-4");
-  REQUIRE(pool.query("UPDATE experiments SET config = '{\"retention_policy\": {\"log_retention_days\": -1}}' WHERE id = 1"));
+  REQUIRE(pool.query(
+      "UPDATE experiments SET config = '{\"retention_policy\": {\"log_retention_days\": -1}}' WHERE id = 1"));
   CHECK(*db::forget_logs(pool, 0) == 0);
 }
 

@@ -1,4 +1,5 @@
-// Owns the proof that series from memory say what the rows say: whole, reduced, extended, rolled back, and late.
+// Owns the proof that series from memory say what the rows say: whole, reduced, extended, rolled back, and
+// late.
 #include "master/db/metric_cache.h"
 
 #include <algorithm>
@@ -30,9 +31,10 @@ struct World {
   }
   void train(std::int64_t steps, const std::string& metrics, RunNumber run = 1) {
     Queue<Status> answers(1);
-    bulk.push(db::MetricBatch{TrialId(1), run, {{"training", steps, metrics, WallTime{steps}}}, [&](Status status) {
-                                answers.push(std::move(status));
-                              }});
+    bulk.push(
+        db::MetricBatch{TrialId(1), run, {{"training", steps, metrics, WallTime{steps}}}, [&](Status status) {
+                          answers.push(std::move(status));
+                        }});
     REQUIRE(answers.pop()->has_value());
   }
   void validate(std::int64_t steps) {
@@ -64,7 +66,9 @@ TEST_CASE("a series grows by the rows that have come since it was read") {
   CHECK(world.show({.trials = {TrialId(1)}, .first_steps = 11, .last_steps = 20}) ==
         "training.loss 20; validation.accuracy 20; ");
   CHECK(world.show({.trials = {TrialId(2), TrialId(7)}}).empty());
-  const auto lr = [](const std::string& group, const std::string& name) { return group == "training" && name == "lr"; };
+  const auto lr = [](const std::string& group, const std::string& name) {
+    return group == "training" && name == "lr";
+  };
   CHECK(world.show({.trials = {TrialId(1)}, .wanted = lr}) == "training.lr 10; ");
 }
 
@@ -94,7 +98,8 @@ TEST_CASE("what a roll-back archived is in no series") {
 TEST_CASE("memory is bounded, and what was dropped is read again") {
   World world;
   REQUIRE(world.database.connection().query(
-      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'group' || g, s,"
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'group' || "
+      "g, s,"
       " now(), '{\"a\":1,\"b\":2}' FROM generate_series(1, 100) s, generate_series(1, 5) g"));
   db::MetricCache small(world.pool, world.bulk, 8);
   for (int i = 0; i < 3; ++i) {
@@ -137,24 +142,27 @@ TEST_CASE("a reduced series has the smallest and the largest point of every stre
       column.append(points.back());
     }
     const auto first = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(steps) + 1));
-    const std::int64_t last = first + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(steps) + 1));
+    const std::int64_t last =
+        first + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(steps) + 1));
     const std::size_t most = 2 + random.below(300);
     const auto reduced = column.reduced(first, last, most);
-    std::erase_if(points, [&](const auto& p) { return p.steps_completed < first || p.steps_completed > last; });
+    std::erase_if(points,
+                  [&](const auto& p) { return p.steps_completed < first || p.steps_completed > last; });
     REQUIRE(reduced.size() <= std::max(most, std::size_t{2}));
     if (points.size() <= most) {
       REQUIRE(reduced.size() == points.size());
       continue;
     }
     // The naive way: each point into its bucket.
-    const double span = static_cast<double>(points.back().steps_completed - points.front().steps_completed) + 1;
+    const double span =
+        static_cast<double>(points.back().steps_completed - points.front().steps_completed) + 1;
     const auto buckets = static_cast<double>(most / 2);
     std::map<std::int64_t, std::pair<double, double>> wanted, found;
     const auto fill = [&](const std::vector<db::SeriesPoint>& from, auto& into) {
       for (const db::SeriesPoint& p : from) {
         if (std::isnan(p.value)) continue;
-        const auto bucket = static_cast<std::int64_t>(
-            std::floor(static_cast<double>(p.steps_completed - points.front().steps_completed) * buckets / span));
+        const auto bucket = static_cast<std::int64_t>(std::floor(
+            static_cast<double>(p.steps_completed - points.front().steps_completed) * buckets / span));
         const auto at = into.try_emplace(bucket, p.value, p.value).first;
         at->second = {std::min(at->second.first, p.value), std::max(at->second.second, p.value)};
       }
@@ -165,7 +173,8 @@ TEST_CASE("a reduced series has the smallest and the largest point of every stre
   }
 }
 
-TEST_CASE("a column comes back from its points, and from its extremes with every extreme and the same summary") {
+TEST_CASE(
+    "a column comes back from its points, and from its extremes with every extreme and the same summary") {
   Random random{11};
   db::Columns columns, points, extremes;
   std::int64_t steps = 0;
@@ -270,16 +279,20 @@ TEST_CASE("a chart whose packed series cannot be read is drawn from the rows, wh
   World world;
   const auto insert = [&](std::int64_t first, std::int64_t last) {
     REQUIRE(world.database.connection().query(
-        "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', s, now(),"
-        " json_build_object('loss', s) FROM generate_series($1::bigint, $2::bigint) s", first, last));
+        "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, "
+        "'training', s, now(),"
+        " json_build_object('loss', s) FROM generate_series($1::bigint, $2::bigint) s",
+        first, last));
   };
   insert(1, 40'000);
   db::Connection connection = world.database.connection();
   REQUIRE(db::pack_group(connection, TrialId(1), "training"));
   REQUIRE(world.database.number("SELECT count(*) FROM metric_chunks") == 2);
-  const char* const damage = GENERATE("extremes = substr(extremes, 1, 100)", "points = 'x'", "extremes = 'y', points = 'x'");
+  const char* const damage =
+      GENERATE("extremes = substr(extremes, 1, 100)", "points = 'x'", "extremes = 'y', points = 'x'");
   INFO(damage);
-  REQUIRE(connection.query(("UPDATE metric_chunks SET " + std::string(damage) + " WHERE first_steps > 1").c_str()));
+  REQUIRE(connection.query(
+      ("UPDATE metric_chunks SET " + std::string(damage) + " WHERE first_steps > 1").c_str()));
   for (const int most : {20, 2'000}) {
     db::MetricCache fresh(world.pool, world.bulk);
     for (int again = 0; again < 2; ++again) {
@@ -292,29 +305,38 @@ TEST_CASE("a chart whose packed series cannot be read is drawn from the rows, wh
     }
   }
   world.bulk.stop();  // packs what the reader asked for
-  CHECK(world.database.number("SELECT count(*) FROM metric_chunks WHERE length(extremes) > 1000 AND length(points) >"
-                              " 1000") == 2);
+  CHECK(world.database.number(
+            "SELECT count(*) FROM metric_chunks WHERE length(extremes) > 1000 AND length(points) >"
+            " 1000") == 2);
 }
 
-TEST_CASE("a closer look reads the chunks that it touches: a long middle by extremes, its ends and what is not packed whole") {
+TEST_CASE(
+    "a closer look reads the chunks that it touches: a long middle by extremes, its ends and what is not "
+    "packed whole") {
   World world;
   constexpr std::int64_t kChunks = 12, kRows = kChunks * db::kChunkRows + 100;
   constexpr std::int64_t kChunk = 2 * db::kChunkRows;  // in steps, of which every second has a row
   REQUIRE(world.database.connection().query(
-      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', 2 * s, now(),"
-      " json_build_object('loss', s * 7919 % 10007) FROM generate_series(1, $1::bigint) s", kRows));
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', "
+      "2 * s, now(),"
+      " json_build_object('loss', s * 7919 % 10007) FROM generate_series(1, $1::bigint) s",
+      kRows));
   db::Connection connection = world.database.connection();
   REQUIRE(db::pack_group(connection, TrialId(1), "training"));
   REQUIRE(world.database.number("SELECT count(*) FROM metric_chunks") == kChunks);
-  // Of the middle only extremes are left, of the fifth chunk only points: whoever reads what is damaged drops all.
-  REQUIRE(connection.query("UPDATE metric_chunks SET extremes = 'x' WHERE first_steps = 4 * $1::bigint + 2", kChunk));
-  REQUIRE(connection.query("UPDATE metric_chunks SET points = 'x' WHERE first_steps > 6 * $1::bigint AND last_steps <= 11"
-                           " * $1::bigint", kChunk));
+  // Of the middle only extremes are left, of the fifth chunk only points: whoever reads what is damaged drops
+  // all.
+  REQUIRE(connection.query("UPDATE metric_chunks SET extremes = 'x' WHERE first_steps = 4 * $1::bigint + 2",
+                           kChunk));
+  REQUIRE(connection.query(
+      "UPDATE metric_chunks SET points = 'x' WHERE first_steps > 6 * $1::bigint AND last_steps <= 11"
+      " * $1::bigint",
+      kChunk));
   const auto value = [](std::int64_t steps) { return static_cast<double>(steps / 2 * 7919 % 10'007); };
   db::MetricCache cache(world.pool, world.bulk);
   const auto look = [&](std::int64_t first, std::int64_t last, int most = 100) {
-    const auto series =
-        cache.series({.trials = {TrialId(1)}, .first_steps = first, .last_steps = last, .max_datapoints = most});
+    const auto series = cache.series(
+        {.trials = {TrialId(1)}, .first_steps = first, .last_steps = last, .max_datapoints = most});
     if (!series) FAIL(series.error().message);
     REQUIRE(series->size() == 1);
     return series->front().points;
@@ -323,9 +345,10 @@ TEST_CASE("a closer look reads the chunks that it touches: a long middle by extr
     std::int64_t first, last;
     int most;
   };
-  for (const Case& of : {Case{4 * kChunk + 10, 5 * kChunk - 10, 100}, Case{4 * kChunk + 10, 4 * kChunk + 100, 100},
-                         Case{5 * kChunk + 34, 11 * kChunk + 66, 100}, Case{5 * kChunk + 34, INT64_MAX, 100},
-                         Case{12 * kChunk + 2, 2 * kRows, 1'000}}) {
+  for (const Case& of :
+       {Case{4 * kChunk + 10, 5 * kChunk - 10, 100}, Case{4 * kChunk + 10, 4 * kChunk + 100, 100},
+        Case{5 * kChunk + 34, 11 * kChunk + 66, 100}, Case{5 * kChunk + 34, INT64_MAX, 100},
+        Case{12 * kChunk + 2, 2 * kRows, 1'000}}) {
     INFO(of.first << " to " << of.last);
     double low = 1e9, high = -1, found_low = 1e9, found_high = -1;
     std::size_t all = 0;
@@ -334,7 +357,8 @@ TEST_CASE("a closer look reads the chunks that it touches: a long middle by extr
     const auto points = look(of.first, of.last, of.most);
     CHECK(points.size() == std::min(static_cast<std::size_t>(of.most), all));
     for (const db::SeriesPoint& point : points) {
-      REQUIRE((point.value == value(point.steps_completed) && point.steps_completed >= of.first && point.steps_completed <= of.last));
+      REQUIRE((point.value == value(point.steps_completed) && point.steps_completed >= of.first &&
+               point.steps_completed <= of.last));
       found_low = std::min(found_low, point.value), found_high = std::max(found_high, point.value);
     }
     CHECK((found_low == low && found_high == high));
@@ -352,9 +376,11 @@ TEST_CASE("a chunk is not stored behind one that has gone since its rows were re
   World world;
   db::Connection connection = world.database.connection();
   const auto insert = [&](std::int64_t first, std::int64_t last) {
-    REQUIRE(connection.query(
-        "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', s, now(),"
-        " '{\"loss\":1}' FROM generate_series($1::bigint, $2::bigint) s", first, last));
+    REQUIRE(
+        connection.query("INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) "
+                         "SELECT 1, 1, 'training', s, now(),"
+                         " '{\"loss\":1}' FROM generate_series($1::bigint, $2::bigint) s",
+                         first, last));
   };
   insert(1, db::kChunkRows);
   REQUIRE(db::pack_group(connection, TrialId(1), "training"));

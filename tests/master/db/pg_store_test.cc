@@ -34,24 +34,28 @@ std::string numbers(int count) {
   return text;
 }
 
-/// Who fails because of a deadlock would be tried again, and nothing would show: from now on that takes half a minute.
+/// Who fails because of a deadlock would be tried again, and nothing would show: from now on that takes half
+/// a minute.
 void take_long_over_deadlocks(const Database& database) {
   db::Connection connection = database.connection();
-  REQUIRE(connection.script("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 30000',"
-                            " current_database()); END $$"));
+  REQUIRE(
+      connection.script("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 30000',"
+                        " current_database()); END $$"));
 }
 
 core::InsertCheckpoint checkpoint(const char* uuid, std::int64_t trial) {
-  return core::InsertCheckpoint{CheckpointId(uuid), TrialId(trial), 1, TaskId("t"), AllocationId("a"), 5,
-                                R"({"model.bin":10})", "{}", WallTime{1}};
+  return core::InsertCheckpoint{
+      CheckpointId(uuid),    TrialId(trial), 1,          TaskId("t"), AllocationId("a"), 5,
+      R"({"model.bin":10})", "{}",           WallTime{1}};
 }
 
 /// That so many sessions of the database wait for locks.
 bool wait_for_waiting(const Database& database, std::int64_t sessions) {
   return wait_until(
       [&] {
-        return database.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
-                               " wait_event_type = 'Lock'") == sessions;
+        return database.number(
+                   "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+                   " wait_event_type = 'Lock'") == sessions;
       },
       std::chrono::seconds(20));
 }
@@ -133,11 +137,14 @@ TEST_CASE("a master whose place another has taken writes nothing, though its ses
   CHECK(lines(database) == numbers(1));
 }
 
-TEST_CASE("a master without anything to write takes its place again after a lost session, and leaves when another has it") {
+TEST_CASE(
+    "a master without anything to write takes its place again after a lost session, and leaves when another "
+    "has it") {
   const Database database;
   Proxy proxy(database.url());
   const auto look = std::chrono::milliseconds(50);
-  auto opened = db::PgStore::open({.connect = proxy.connect(), .give_up = std::chrono::milliseconds(300), .look = look});
+  auto opened = db::PgStore::open(
+      {.connect = proxy.connect(), .give_up = std::chrono::milliseconds(300), .look = look});
   REQUIRE(opened);
   db::PgStore& store = **opened;
   RunningStore running(std::move(*opened));
@@ -205,9 +212,10 @@ TEST_CASE("a row that one transaction writes several times is stored as it is in
   core::Allocation allocation = Sampler(3).allocation("1.1", TrialId(1)), moved = allocation;
   moved.port = allocation.port + 1;
   running.write({core::PutExperiment{experiment, true, "the user's text"}, core::PutTrial{trial},
-                 core::PutAllocation{allocation}, line(1), core::PutTrial{other}, core::PutTrial{begun}, line(2),
-                 core::PutAllocation{moved}, core::PutExperiment{paused}});
-  CHECK(database.value("SELECT state || ' ' || original_config FROM experiments") == "PAUSED the user's text");
+                 core::PutAllocation{allocation}, line(1), core::PutTrial{other}, core::PutTrial{begun},
+                 line(2), core::PutAllocation{moved}, core::PutExperiment{paused}});
+  CHECK(database.value("SELECT state || ' ' || original_config FROM experiments") ==
+        "PAUSED the user's text");
   CHECK(database.value("SELECT config->>'name' FROM experiments") == experiment.config->name);
   CHECK(database.value("SELECT string_agg(id || ':' || steps_completed, ' ' ORDER BY id) FROM trials") ==
         "1:7 2:" + std::to_string(other.steps_completed));
@@ -221,16 +229,18 @@ TEST_CASE("checkpoints of several experiments are written and removed at once wi
   take_long_over_deadlocks(database);
   RunningStore running(open_store(database));
   running.write({core::PutExperiment{plain_experiment(1), true}, core::PutTrial{plain_trial(1, 1)},
-                 core::PutExperiment{plain_experiment(2), true}, core::PutTrial{plain_trial(2, 2)}, checkpoint("a1", 1),
-                 checkpoint("a2", 2)});
-  // Both come to experiment 1 while it is held, the remover first; the writer has been at experiment 2 by then, were it
-  // not for the order.
+                 core::PutExperiment{plain_experiment(2), true}, core::PutTrial{plain_trial(2, 2)},
+                 checkpoint("a1", 1), checkpoint("a2", 2)});
+  // Both come to experiment 1 while it is held, the remover first; the writer has been at experiment 2 by
+  // then, were it not for the order.
   db::Connection gate = database.connection();
   REQUIRE(gate.begin());
   REQUIRE(gate.query("SELECT FROM experiment_summaries WHERE experiment_id = 1 FOR UPDATE"));
   db::Pool pool(database.connect());
   std::optional<Result<std::vector<CheckpointId>>> removed;
-  std::thread remover([&] { removed = db::mark_for_removal(pool, {CheckpointId("a1"), CheckpointId("a2")}); });
+  std::thread remover([&] {
+    removed = db::mark_for_removal(pool, {CheckpointId("a1"), CheckpointId("a2")});
+  });
   CHECK(wait_for_waiting(database, 1));
   const db::Sequence written = running.store().append({checkpoint("b2", 2), checkpoint("b1", 1)});
   CHECK(wait_for_waiting(database, 2));
@@ -252,7 +262,8 @@ TEST_CASE("an experiment is deleted while its checkpoints are removed without a 
   core::Experiment ended = plain_experiment(1);
   ended.state = core::State::kCanceled;
   // As they lie in the table, "b" comes first.
-  running.write({core::PutExperiment{ended, true}, core::PutTrial{plain_trial(1, 1)}, checkpoint("b", 1), checkpoint("a", 1)});
+  running.write({core::PutExperiment{ended, true}, core::PutTrial{plain_trial(1, 1)}, checkpoint("b", 1),
+                 checkpoint("a", 1)});
   db::Connection gate = database.connection();
   REQUIRE(gate.begin());
   REQUIRE(gate.query("SELECT FROM checkpoints WHERE uuid = 'a' FOR UPDATE"));

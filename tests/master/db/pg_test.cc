@@ -181,7 +181,8 @@ TEST_CASE("a statement asked again has the answer of then, whatever else its tex
 TEST_CASE("rows that are copied come back to the bit; one that cannot be stored takes the others with it") {
   const Database database(false);
   db::Connection connection = database.connection();
-  REQUIRE(connection.script("CREATE TABLE t (a bigint PRIMARY KEY, b integer, c text, d timestamptz, e json)"));
+  REQUIRE(
+      connection.script("CREATE TABLE t (a bigint PRIMARY KEY, b integer, c text, d timestamptz, e json)"));
   constexpr const char* kCopy = "COPY t (a, b, c, d, e) FROM STDIN (FORMAT binary)";
   const auto add = [](db::CopyRows& rows, std::int64_t a, std::string_view c) {
     rows.row(5);

@@ -37,7 +37,8 @@ bool forward(int to, std::string_view bytes) { return write_all(to, bytes).has_v
 /// Finds COMMIT in what a client sends: as a query of its own, or as a prepared statement that is bound.
 class CommitFinder {
  public:
-  /// Where in `bytes` the message begins that brings COMMIT, if it does; each byte of a connection is given once.
+  /// Where in `bytes` the message begins that brings COMMIT, if it does; each byte of a connection is given
+  /// once.
   std::optional<std::size_t> commit_in(std::string_view bytes) {
     const std::size_t before = held_.size();
     held_ += bytes;
@@ -47,7 +48,8 @@ class CommitFinder {
     while (held_.size() >= at + (started_ ? 5 : 4)) {
       const std::size_t head = started_ ? 1 : 0;
       std::uint32_t length = 0;
-      for (std::size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<unsigned char>(held_[at + head + i]);
+      for (std::size_t i = 0; i < 4; ++i)
+        length = length << 8 | static_cast<unsigned char>(held_[at + head + i]);
       if (held_.size() < at + head + length) break;
       if (started_ && commits(held_[at], std::string_view(held_).substr(at + 5, length - 4)) && !found)
         found = at < before ? 0 : at - before;
@@ -75,7 +77,8 @@ class CommitFinder {
 /// The last message says that the server is ready for the next query.
 bool ends_answer(std::string_view bytes) {
   constexpr std::string_view kReady("Z\0\0\0\5", 5);  // and the state of the transaction
-  return bytes.size() > kReady.size() && bytes.substr(bytes.size() - kReady.size() - 1, kReady.size()) == kReady;
+  return bytes.size() > kReady.size() &&
+         bytes.substr(bytes.size() - kReady.size() - 1, kReady.size()) == kReady;
 }
 
 }  // namespace

@@ -162,8 +162,15 @@ TEST_CASE("experiments are filtered, sorted and cut into pages") {
   CHECK(list({.visible = std::vector<std::int64_t>{}}).empty());
   CHECK(list({.first_id = 2, .last_id = 4}) == Ids{2, 3, 4});
   CHECK(list({.ids = {4, 2, 9}, .not_ids = {2}}) == Ids{4});
-  CHECK(list({.name = "net", .archived = false, .states = {core::State::kCompleted}, .users = {"ada", "bob"}, .project = 1,
-              .first_id = 1, .not_ids = {2}, .sort = db::ExperimentSort::kUser, .window = {.limit = 3}}) == Ids{4});
+  CHECK(list({.name = "net",
+              .archived = false,
+              .states = {core::State::kCompleted},
+              .users = {"ada", "bob"},
+              .project = 1,
+              .first_id = 1,
+              .not_ids = {2},
+              .sort = db::ExperimentSort::kUser,
+              .window = {.limit = 3}}) == Ids{4});
   CHECK(list({.sort = db::ExperimentSort::kProgress}) == Ids{1, 5, 4, 3, 2});
   CHECK(list({.sort = db::ExperimentSort::kNumTrials, .window = {.limit = 1, .descending = true}}) == Ids{1});
   for (int key = 0; key <= static_cast<int>(db::ExperimentSort::kResourcePool); ++key)
@@ -323,7 +330,9 @@ TEST_CASE("what runs outside the cluster is running until it ends, and says so")
 
 TEST_CASE("in place of a damaged checkpoint stands the newest sound one before it") {
   World world;
-  const auto older = [&](const char* uuid) { return db::older_checkpoint(world.pool, TrialId(1), CheckpointId(uuid)).value(); };
+  const auto older = [&](const char* uuid) {
+    return db::older_checkpoint(world.pool, TrialId(1), CheckpointId(uuid)).value();
+  };
   REQUIRE(older("c400"));
   CHECK(older("c400")->uuid == CheckpointId("c300"));
   CHECK(older("c400")->steps_completed == 300);

@@ -103,8 +103,8 @@ core::Command Sampler::command(core::CommandId id) {
   row.task = TaskId("command-" + std::to_string(id.value));
   row.job_id = "job of " + row.task.value;
   row.owner = UserId(1);
-  row.config = std::make_shared<const expconf::CommandConfig>(
-      *expconf::command_from_resolved(Json::parse(R"({"entrypoint": ["echo", "a b"], "resources": {"slots": 3}})")));
+  row.config = std::make_shared<const expconf::CommandConfig>(*expconf::command_from_resolved(
+      Json::parse(R"({"entrypoint": ["echo", "a b"], "resources": {"slots": 3}})")));
   row.context = "context of " + row.task.value;
   row.submitted = WallTime{1'700'000'000'000'000 + id.value};
   row.state = coin() ? core::State::kActive : core::State::kStoppingKilled;
@@ -117,7 +117,8 @@ core::Command Sampler::command(core::CommandId id) {
                .weight = random_.uniform(),
                .max_slots = std::nullopt,
                .position = integer(1 << 30)};
-  if (coin()) row.exit = core::Exit{static_cast<core::ExitKind>(integer(4)), static_cast<int>(integer(256)), text()};
+  if (coin())
+    row.exit = core::Exit{static_cast<core::ExitKind>(integer(4)), static_cast<int>(integer(256)), text()};
   return row;
 }
 
@@ -134,8 +135,10 @@ core::Allocation Sampler::allocation(const std::string& id, TrialId trial) {
     part.agent_instance = text();
     part.address = text();
     part.state = static_cast<core::AllocationState>(integer(5));
-    for (std::int64_t count = integer(4); count > 0; --count) part.slots.push_back(static_cast<int>(integer(64)));
-    if (coin()) part.exit = core::Exit{static_cast<core::ExitKind>(integer(4)), static_cast<int>(integer(256)), text()};
+    for (std::int64_t count = integer(4); count > 0; --count)
+      part.slots.push_back(static_cast<int>(integer(64)));
+    if (coin())
+      part.exit = core::Exit{static_cast<core::ExitKind>(integer(4)), static_cast<int>(integer(256)), text()};
   }
   row.port = static_cast<int>(integer(65536));
   row.attached = coin();
@@ -156,18 +159,18 @@ std::string show(const std::optional<WallTime>& time) { return time ? std::to_st
 void show(std::ostream& out, const core::Experiment& e) {
   out << "experiment " << e.id << '|' << e.request_id << '|' << e.job_id << '|' << e.owner << '|' << e.project
       << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.model_definition
-      << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended)
-      << '|' << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '|'
-      << e.queue.pool << '/' << e.queue.priority << '/' << e.queue.weight << '/' << e.queue.max_slots.value_or(-1) << '/'
-      << e.queue.position << '\n';
+      << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended) << '|'
+      << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '|'
+      << e.queue.pool << '/' << e.queue.priority << '/' << e.queue.weight << '/'
+      << e.queue.max_slots.value_or(-1) << '/' << e.queue.position << '\n';
 }
 void show(std::ostream& out, const core::Trial& t) {
   out << "trial " << t.id << '|' << t.experiment << '|' << t.request_id << '|' << t.task << '|' << t.seed
       << '|' << t.hparams << '|' << core::state_name(t.state) << '|' << t.run << '|' << t.restarts << '|'
       << t.latest_checkpoint << '|' << t.latest_steps << '|' << t.steps_completed << '|' << t.last_validation
       << '|' << t.checkpoint_validation << '|' << t.searcher_steps << '|'
-      << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << t.held << '|'
-      << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|' << show(t.ended) << '\n';
+      << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << t.held
+      << '|' << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|' << show(t.ended) << '\n';
 }
 void show(std::ostream& out, const core::Command& c) {
   out << "command " << c.id << '|' << c.task << '|' << c.job_id << '|' << c.owner << '|' << c.workspace << '|'
@@ -184,7 +187,8 @@ void show(std::ostream& out, const core::Allocation& a) {
     out << part.agent << '/' << part.agent_instance << '/' << part.address << '/'
         << core::allocation_state_name(part.state) << '/';
     for (int slot : part.slots) out << slot << ' ';
-    if (part.exit) out << static_cast<int>(part.exit->kind) << '/' << part.exit->code << '/' << part.exit->message;
+    if (part.exit)
+      out << static_cast<int>(part.exit->kind) << '/' << part.exit->code << '/' << part.exit->message;
     out << '|';
   }
   out << a.attached << a.preempt_requested << a.preempt_acknowledged << a.kill_requested << '|'
@@ -218,7 +222,8 @@ std::string describe(const core::Recovered& recovered) {
     for (int slot : agent.disabled_slots) out << slot << ' ';
     out << '\n';
   }
-  out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << ' ' << recovered.next_command << '\n';
+  out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << ' ' << recovered.next_command
+      << '\n';
   return out.str();
 }
 

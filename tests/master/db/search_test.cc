@@ -10,10 +10,12 @@ namespace det::test {
 namespace {
 
 std::string field(const std::string& column, const std::string& op, const std::string& value) {
-  return R"({"kind":"field","columnName":")" + column + R"(","operator":")" + op + R"(","value":)" + value + "}";
+  return R"({"kind":"field","columnName":")" + column + R"(","operator":")" + op + R"(","value":)" + value +
+         "}";
 }
 std::string group(const std::string& conjunction, const std::string& children) {
-  return R"({"filterGroup":{"kind":"group","conjunction":")" + conjunction + R"(","children":[)" + children + "]}}";
+  return R"({"filterGroup":{"kind":"group","conjunction":")" + conjunction + R"(","children":[)" + children +
+         "]}}";
 }
 std::string refusal(const db::ExperimentSearch& search) {
   const auto sql = db::search_sql(search);
@@ -102,7 +104,8 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   CHECK(found({.text = "2"}) == Ids{2});
   CHECK(found({.filter = group("and", field("tags", "=", R"("blue")"))}) == Ids{2, 1});
   CHECK(found({.filter = group("and", field("hp.opt.lr", "<", "0.1"))}) == Ids{1});
-  CHECK(found({.filter = group("or", field("hp.act", "=", R"("gelu")") + "," + field("id", "=", "1"))}) == Ids{2, 1});
+  CHECK(found({.filter = group("or", field("hp.act", "=", R"("gelu")") + "," + field("id", "=", "1"))}) ==
+        Ids{2, 1});
   CHECK(found({.filter = group("and", field("validation.accuracy", ">=", "0.5"))}) == Ids{1});
   CHECK(found({.filter = group("and", field("searcherMetricsVal", "isEmpty", "0"))}) == Ids{2});
   CHECK(found({.filter = group("and", field("searcherMetricsVal", "notEmpty", "0"))}) == Ids{1});
@@ -152,15 +155,17 @@ TEST_CASE("what is searched follows the best trial through better validations, r
     trial.last_validation = steps;
     if (!trial.best_metric || metric > *trial.best_metric) trial.best_metric = metric;
     const std::string metrics = R"({"loss": )" + std::to_string(metric) + "}";
-    store.write({core::InsertValidation{trial.id, trial.run, steps, metrics, metric, WallTime{1}}, core::PutTrial{trial}});
+    store.write({core::InsertValidation{trial.id, trial.run, steps, metrics, metric, WallTime{1}},
+                 core::PutTrial{trial}});
   };
   store.write({core::PutExperiment{experiment, true}, core::PutTrial{first}, core::PutTrial{second}});
   CHECK((one().row.num_trials == 2 && !one().row.best_trial && one().best_hparams == first.hparams));
 
   REQUIRE_FALSE(experiment.config->searcher.smaller_is_better);
-  REQUIRE(pool.query("INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) VALUES"
-                     " (2, $1, 'training', 10, now(), '{\"loss\": 7}'), (2, $1, 'training', 30, now(), '{\"loss\": 8}')",
-                     second.run));
+  REQUIRE(pool.query(
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) VALUES"
+      " (2, $1, 'training', 10, now(), '{\"loss\": 7}'), (2, $1, 'training', 30, now(), '{\"loss\": 8}')",
+      second.run));
   validate(first, 10, 0.5);
   CHECK(one().row.best_trial == TrialId(1));
   validate(second, 20, 0.75);
@@ -193,8 +198,9 @@ TEST_CASE("what is searched follows the best trial through better validations, r
   CHECK((one().row.checkpoint_count == 1 && one().row.checkpoint_size == 30));
   REQUIRE(pool.query("UPDATE checkpoints SET size = 20 WHERE uuid = 'b'"));
   CHECK((one().row.checkpoint_count == 1 && one().row.checkpoint_size == 20));
-  for (const char* column : {"hp.lr=asc", "hp.text=desc", "training.loss=asc", "validation.loss=asc", "numTrials=asc",
-                             "checkpointCount=asc", "checkpointSize=desc", "user=asc", "searcherMetricsVal=desc"})
+  for (const char* column :
+       {"hp.lr=asc", "hp.text=desc", "training.loss=asc", "validation.loss=asc", "numTrials=asc",
+        "checkpointCount=asc", "checkpointSize=desc", "user=asc", "searcherMetricsVal=desc"})
     CHECK(sorted_by(column) == 1);
   CHECK(database.value("SELECT string_agg(s::text, '') FROM experiment_summaries s") ==
         database.value("SELECT string_agg(s::text, '') FROM experiment_summaries s, summarize_best(1)"));

@@ -59,7 +59,8 @@ void every_field_comes_back(const Open& open) {
                core::PutTrial{sampler.trial(TrialId(2 * i + 1), experiment)},
                core::PutCommand{sampler.command(core::CommandId(i))},
                core::PutAllocation{sampler.allocation("a" + std::to_string(i), TrialId(2 * i))},
-               core::PutAllocation{sampler.allocation("c" + std::to_string(i), core::as_trial(core::CommandId(i)))},
+               core::PutAllocation{
+                   sampler.allocation("c" + std::to_string(i), core::as_trial(core::CommandId(i)))},
                core::AppendSearcherEvent{experiment, round, sampler.text()},
                core::PutAgentSettings{{.agent = AgentId("agent" + std::to_string(10 + i)),
                                        .enabled = round == 0,

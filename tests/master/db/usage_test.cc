@@ -1,4 +1,5 @@
-// Owns the tests of usage accounting: sums are held against a walk over the same allocations, second by second.
+// Owns the tests of usage accounting: sums are held against a walk over the same allocations, second by
+// second.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -14,7 +15,8 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000, kDay = 86'400 * kSecond;
 constexpr std::int64_t kFirst = 1'767'225'600 * kSecond;  // 2026-01-01
 
-core::Allocation allocation(const std::string& id, TrialId trial, WallTime started, std::optional<WallTime> ended, int slots) {
+core::Allocation allocation(const std::string& id, TrialId trial, WallTime started,
+                            std::optional<WallTime> ended, int slots) {
   core::Allocation row;
   row.id = AllocationId(id);
   row.trial = trial;
@@ -45,8 +47,8 @@ struct Cluster {
     core::Trial trial = plain_trial(2, 2);
     trial.state = core::State::kCompleted;
     core::Command command = Sampler(1).command(core::CommandId(1));
-    store.write({core::PutExperiment{first, true}, core::PutExperiment{second, true}, core::PutTrial{plain_trial(1, 1)},
-                 core::PutTrial{trial}, core::PutCommand{command}});
+    store.write({core::PutExperiment{first, true}, core::PutExperiment{second, true},
+                 core::PutTrial{plain_trial(1, 1)}, core::PutTrial{trial}, core::PutCommand{command}});
     REQUIRE(pool.query("UPDATE experiments SET labels = '{blue,red}' WHERE id = 2"));
   }
   void run(const std::string& id, TrialId trial, std::int64_t from, std::int64_t to, int slots) {
@@ -85,10 +87,11 @@ TEST_CASE("an allocation counts in each day it touches, with its slots") {
 TEST_CASE("what runs counts until now, what held no slots not at all") {
   Cluster cluster;
   const WallTime begun{wall_now().micros - 3600 * kSecond};
-  cluster.store.write({core::PutAllocation{allocation("a", TrialId(1), begun, std::nullopt, 2)},
-                       core::PutAllocation{allocation("b", core::as_trial(core::CommandId(1)), begun, std::nullopt, 0)}});
-  const auto entries =
-      db::usage_entries(cluster.pool, WallTime{begun.micros - kDay}, WallTime{begun.micros + kDay}, std::nullopt);
+  cluster.store.write(
+      {core::PutAllocation{allocation("a", TrialId(1), begun, std::nullopt, 2)},
+       core::PutAllocation{allocation("b", core::as_trial(core::CommandId(1)), begun, std::nullopt, 0)}});
+  const auto entries = db::usage_entries(cluster.pool, WallTime{begun.micros - kDay},
+                                         WallTime{begun.micros + kDay}, std::nullopt);
   REQUIRE(entries);
   REQUIRE(entries->size() == 1);
   CHECK((*entries)[0].slots == 2);
@@ -108,7 +111,8 @@ TEST_CASE("only what may be seen is counted") {
   cluster.run("b", TrialId(2), kFirst, kFirst + 10 * kSecond, 1);
   cluster.run("c", core::as_trial(core::CommandId(1)), kFirst, kFirst + kSecond, 1);
   CHECK(cluster.days("2026-01-01", "2026-01-01")[0].total == Approx(111));
-  CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{1})[0].total == Approx(101));
+  CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{1})[0].total ==
+        Approx(101));
   CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{2})[0].total == Approx(10));
   CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{})[0].total == 0);
 }
@@ -136,19 +140,20 @@ TEST_CASE("sums of any allocations are those of a walk over them") {
   std::vector<One> all;
   for (int i = 0; i < 60; ++i) {
     const auto from = static_cast<std::int64_t>(random.below(9 * 86'400)) - 86'400;
-    const One one{from, from + static_cast<std::int64_t>(random.below(3 * 86'400)), static_cast<int>(random.below(4)),
-                  static_cast<int>(random.below(3))};
+    const One one{from, from + static_cast<std::int64_t>(random.below(3 * 86'400)),
+                  static_cast<int>(random.below(4)), static_cast<int>(random.below(3))};
     all.push_back(one);
     const TrialId who = one.who == 2 ? core::as_trial(core::CommandId(1)) : TrialId(one.who + 1);
-    cluster.run("x" + std::to_string(i), who, kFirst + one.from * kSecond, kFirst + one.to * kSecond, one.slots);
+    cluster.run("x" + std::to_string(i), who, kFirst + one.from * kSecond, kFirst + one.to * kSecond,
+                one.slots);
   }
   const auto days = cluster.days("2026-01-01", "2026-01-07");
   REQUIRE(days.size() == 7);
   for (std::int64_t day = 0; day < 7; ++day) {
     double total = 0, bobs = 0;
     for (const One& one : all) {
-      const auto overlap = std::max<std::int64_t>(
-          0, std::min(one.to, (day + 1) * 86'400) - std::max(one.from, day * 86'400));
+      const auto overlap =
+          std::max<std::int64_t>(0, std::min(one.to, (day + 1) * 86'400) - std::max(one.from, day * 86'400));
       total += static_cast<double>(overlap * one.slots);
       if (one.who == 1) bobs += static_cast<double>(overlap * one.slots);
     }
@@ -162,8 +167,10 @@ TEST_CASE("sums of any allocations are those of a walk over them") {
 
 TEST_CASE("capacity follows agents that come, grow and go; a pause of less than a minute is none") {
   Cluster cluster;
-  const auto offers = [&](const char* agent, std::int64_t seconds, std::int64_t slots, const char* pool = "even") {
-    cluster.store.write({core::PutCapacity{AgentId(agent), pool, slots, WallTime{kFirst + seconds * kSecond}}});
+  const auto offers = [&](const char* agent, std::int64_t seconds, std::int64_t slots,
+                          const char* pool = "even") {
+    cluster.store.write(
+        {core::PutCapacity{AgentId(agent), pool, slots, WallTime{kFirst + seconds * kSecond}}});
   };
   offers("a", 0, 8);
   offers("b", 3600, 4, "odd");
@@ -178,15 +185,18 @@ TEST_CASE("capacity follows agents that come, grow and go; a pause of less than 
   REQUIRE(entries);
   std::string text;
   for (const db::CapacityEntry& one : *entries)
-    text += one.agent + " " + one.pool + " " + std::to_string(one.slots) + "x" + std::to_string(std::llround(one.seconds)) + "; ";
+    text += one.agent + " " + one.pool + " " + std::to_string(one.slots) + "x" +
+            std::to_string(std::llround(one.seconds)) + "; ";
   CHECK(text == "a even 8x90000; b odd 4x7200; b odd 6x3600; ");
   const auto days = cluster.days("2025-12-31", "2026-01-02");
   CHECK(days[0].capacity.empty());
-  CHECK(days[1].capacity == std::map<std::string, double>{{"even", 8 * 86'400}, {"odd", 4 * 7200 + 6 * 3600}});
+  CHECK(days[1].capacity ==
+        std::map<std::string, double>{{"even", 8 * 86'400}, {"odd", 4 * 7200 + 6 * 3600}});
   CHECK(days[2].capacity == std::map<std::string, double>{{"even", 8 * 3600}});
 }
 
-TEST_CASE("a master that starts ends what nobody has said since, and an agent that is still there had never gone") {
+TEST_CASE(
+    "a master that starts ends what nobody has said since, and an agent that is still there had never gone") {
   Database database;
   const auto rows = [&](const char* of) { return database.number(of); };
   {

@@ -16,7 +16,8 @@ namespace det::expconf::test {
 
 /// The processor time of this program: what a check of time must go by on a machine that others use too.
 inline Duration cpu_now() {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(double(std::clock()) / CLOCKS_PER_SEC));
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(double(std::clock()) / CLOCKS_PER_SEC));
 }
 
 /// The longest that reading any document may take. Instrumented code is not what users wait for.

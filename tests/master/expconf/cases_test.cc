@@ -63,8 +63,10 @@ ClusterFacts small_cluster(bool launch_error) {
           },
           .default_pool = "default",
           .launch_error = launch_error,
-          .has_project = [](const std::string& workspace,
-                            const std::string& project) { return workspace == "Uncategorized" && project == workspace; },
+          .has_project =
+              [](const std::string& workspace, const std::string& project) {
+                return workspace == "Uncategorized" && project == workspace;
+              },
           .host_paths = {"/shared"},
           .has_trial = [](std::int64_t trial) { return trial == 1; },
           .has_checkpoint = [](const std::string& uuid) { return uuid == "there"; }};

@@ -1,4 +1,5 @@
-// Owns the proof that the configuration of a command is read as it is meant, and that what is wrong with it is said.
+// Owns the proof that the configuration of a command is read as it is meant, and that what is wrong with it
+// is said.
 #include "master/expconf/command.h"
 
 #include <catch2/catch.hpp>
@@ -23,12 +24,14 @@ TEST_CASE("what is not said of a command has its default") {
 }
 
 TEST_CASE("a command given as one line is for the shell") {
-  CHECK(read("entrypoint: echo $HOME | wc").entrypoint == std::vector<std::string>{"/bin/sh", "-c", "echo $HOME | wc"});
+  CHECK(read("entrypoint: echo $HOME | wc").entrypoint ==
+        std::vector<std::string>{"/bin/sh", "-c", "echo $HOME | wc"});
 }
 
 TEST_CASE("a command takes the template and the master's defaults where it is silent") {
   Defaults defaults;
-  defaults.template_ = Document{"template \"t\"", "description: from the template\nresources: {slots: 3, priority: 5}"};
+  defaults.template_ =
+      Document{"template \"t\"", "description: from the template\nresources: {slots: 3, priority: 5}"};
   defaults.task_container_defaults = {{"environment", {{"environment_variables", {"A=1", "B=2"}}}},
                                       {"preemption_timeout", 9}};
   const CommandConfig config =
@@ -41,33 +44,41 @@ TEST_CASE("a command takes the template and the master's defaults where it is si
 
 TEST_CASE("policies of tasks go over what users say of commands, and bound it") {
   Defaults defaults;
-  defaults.policies = {{"P", "invariant_config: {description: fixed, environment: {environment_variables: [A=admin]}}\n"
-                             "constraints: {priority_limit: 30, resources: {max_slots: 4}}"},
-                       {"W", "constraints: {priority_limit: 45, resources: {max_slots: 8}}"}};
-  auto parsed = parse_command("entrypoint: [x]\ndescription: mine\nenvironment: {environment_variables: [A=1, B=2]}",
-                              "c.yaml", defaults);
+  defaults.policies = {
+      {"P",
+       "invariant_config: {description: fixed, environment: {environment_variables: [A=admin]}}\n"
+       "constraints: {priority_limit: 30, resources: {max_slots: 4}}"},
+      {"W", "constraints: {priority_limit: 45, resources: {max_slots: 8}}"}};
+  auto parsed =
+      parse_command("entrypoint: [x]\ndescription: mine\nenvironment: {environment_variables: [A=1, B=2]}",
+                    "c.yaml", defaults);
   REQUIRE(parsed);
   CHECK(parsed->config.description == "fixed");
-  CHECK(parsed->config.environment_variables == std::map<std::string, std::string>{{"A", "admin"}, {"B", "2"}});
+  CHECK(parsed->config.environment_variables ==
+        std::map<std::string, std::string>{{"A", "admin"}, {"B", "2"}});
   CHECK(parsed->config.slots == 1);
   CHECK(parsed->config.priority == 45);
   bool told = false;
   for (const Problem& warning : parsed->warnings)
-    told = told || (warning.path == "description" && warning.message.find("P:1:33 sets it for every task") != std::string::npos);
+    told = told || (warning.path == "description" &&
+                    warning.message.find("P:1:33 sets it for every task") != std::string::npos);
   CHECK(told);
-  const auto refused = parse_command("entrypoint: [x]\nresources: {slots: 5, priority: 44}", "c.yaml", defaults);
+  const auto refused =
+      parse_command("entrypoint: [x]\nresources: {slots: 5, priority: 44}", "c.yaml", defaults);
   REQUIRE(!refused);
   REQUIRE(refused.error().problems.size() == 2);
-  CHECK(refused.error().problems[0].message.find("at most 4, got 5; the limit max_slots is set by P:2:") == 0);
-  CHECK(refused.error().problems[1].message.find("at least 45 (smaller goes first), got 44; priority_limit is set by W:1:") == 0);
+  CHECK(refused.error().problems[0].message.find("at most 4, got 5; the limit max_slots is set by P:2:") ==
+        0);
+  CHECK(refused.error().problems[1].message.find(
+            "at least 45 (smaller goes first), got 44; priority_limit is set by W:1:") == 0);
   // Where the limit is below the default, it is the default.
   defaults.policies = {{"P", "constraints: {resources: {max_slots: 0}}"}};
   CHECK(read("entrypoint: [x]", defaults).slots == 0);
   // What is no part of a command is no policy of tasks, and the other way round.
   CHECK(!read_policies("invariant_config: {max_restarts: 3}", "P", Workload::kTask));
   CHECK(!read_policies("invariant_config: {resources: {slots: 3}}", "P", Workload::kExperiment));
-  CHECK(!read_policies("invariant_config: {resources: {slots: 3}}\nconstraints: {resources: {max_slots: 2}}", "P",
-                       Workload::kTask));
+  CHECK(!read_policies("invariant_config: {resources: {slots: 3}}\nconstraints: {resources: {max_slots: 2}}",
+                       "P", Workload::kTask));
 }
 
 TEST_CASE("a command mounts what the cluster allows, and nothing else") {
@@ -79,12 +90,14 @@ TEST_CASE("a command mounts what the cluster allows, and nothing else") {
   };
   CHECK(refused("[{host_path: /data/sets, container_path: sets}]").empty());
   CHECK(refused("[{host_path: /etc, container_path: /etc}]") == "E-CFG-SECURITYbind_mounts[0].host_path");
-  CHECK(refused("[{host_path: /data/../etc, container_path: /etc}]") == "E-CFG-SECURITYbind_mounts[0].host_path");
+  CHECK(refused("[{host_path: /data/../etc, container_path: /etc}]") ==
+        "E-CFG-SECURITYbind_mounts[0].host_path");
   CHECK(refused("[{host_path: sets, container_path: sets}]") == "E-CFG-RANGEbind_mounts[0].host_path");
 }
 
 TEST_CASE("a stored configuration of a command reads as it was") {
-  const CommandConfig config = read("entrypoint: [x]\nwork_dir: /tmp\nbind_mounts: [{host_path: /a, container_path: b}]");
+  const CommandConfig config =
+      read("entrypoint: [x]\nwork_dir: /tmp\nbind_mounts: [{host_path: /a, container_path: b}]");
   auto again = command_from_resolved(config.resolved);
   REQUIRE(again);
   CHECK(again->resolved == config.resolved);
@@ -92,8 +105,8 @@ TEST_CASE("a stored configuration of a command reads as it was") {
 }
 
 TEST_CASE("all that is wrong with a command is said at once") {
-  const auto parsed = parse_command("entrypoint: []\nresources: {slots: -1, slot: 1, priority: 100}\nsearcher: {}\n",
-                                    "c.yaml", {});
+  const auto parsed = parse_command(
+      "entrypoint: []\nresources: {slots: -1, slot: 1, priority: 100}\nsearcher: {}\n", "c.yaml", {});
   REQUIRE_FALSE(parsed);
   std::vector<std::string> said;
   for (const Problem& problem : parsed.error().problems) said.push_back(problem.code + " " + problem.path);

@@ -207,9 +207,9 @@ TEST_CASE("every field of the reference is in the example with all fields, and e
       missing.insert(name);
   }
   // Alternatives of what it says, older words for it, and what would end it.
-  const std::set<std::string> others{
-      "container_path", "max_steps",        "num_rungs", "source_checkpoint_uuid", "bucket",     "prefix",
-      "epochs",         "batches_per_step", "version",   "endpoint_url",           "access_key", "secret_key"};
+  const std::set<std::string> others{"container_path", "max_steps",    "num_rungs",  "source_checkpoint_uuid",
+                                     "bucket",         "prefix",       "epochs",     "batches_per_step",
+                                     "version",        "endpoint_url", "access_key", "secret_key"};
   for (const std::string& name : others) missing.erase(name);
   INFO(join({missing.begin(), missing.end()}, ", "));
   CHECK(missing.empty());

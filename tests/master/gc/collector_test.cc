@@ -8,8 +8,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "master/db/accounts.h"
-#include "tests/master/db/database.h"
 #include "storage/bucket_checkpoints.h"
+#include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 #include "tests/storage/store.h"
 
@@ -47,7 +47,8 @@ struct World {
     allocation.trial = trial.id;
     allocation.run = 2;
     allocation.parts.push_back({.agent = AgentId("a1")});
-    store.write({core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutAllocation{allocation}});
+    store.write(
+        {core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutAllocation{allocation}});
   }
   gc::Collector collector(gc::Hands hands = {}) {
     return {pool, {.cluster_id = kCluster, .watch = false}, std::move(hands)};
@@ -66,8 +67,9 @@ struct World {
     trial.latest_checkpoint = name_of(number);
     trial.latest_steps = steps;
     std::vector<core::Write> group{
-        core::InsertCheckpoint{CheckpointId(name_of(number)), trial.id, 2, TaskId("task"), AllocationId("task.2"), steps,
-                               R"({"a":10})", R"({"steps_completed":1})", WallTime{steps}},
+        core::InsertCheckpoint{CheckpointId(name_of(number)), trial.id, 2, TaskId("task"),
+                               AllocationId("task.2"), steps, R"({"a":10})", R"({"steps_completed":1})",
+                               WallTime{steps}},
         core::PutTrial{trial}};
     if (metric) group.push_back(core::InsertValidation{trial.id, 2, steps, "{}", metric, WallTime{steps}});
     store.write(std::move(group));
@@ -79,8 +81,11 @@ struct World {
   }
   bool there(int number) { return path_exists(root + "/" + name_of(number)); }
   std::string state(int number) {
-    return database.value(("SELECT state || CASE WHEN deleting THEN ' marked' ELSE '' END || ' ' || resources::text FROM"
-                           " checkpoints WHERE uuid = '" + name_of(number) + "'").c_str());
+    return database.value(
+        ("SELECT state || CASE WHEN deleting THEN ' marked' ELSE '' END || ' ' || resources::text FROM"
+         " checkpoints WHERE uuid = '" +
+         name_of(number) + "'")
+            .c_str());
   }
   /// An agent for each name, with this machine's files.
   gc::Hands agents(std::vector<std::string> names) {
@@ -90,11 +95,12 @@ struct World {
               there.root = place.path() + "/" + agent.value;
               return storage::perform(there);
             },
-            .connected = [names] {
-              std::vector<AgentId> ids;
-              for (const std::string& name : names) ids.emplace_back(name);
-              return ids;
-            }};
+            .connected =
+                [names] {
+                  std::vector<AgentId> ids;
+                  for (const std::string& name : names) ids.emplace_back(name);
+                  return ids;
+                }};
   }
 };
 
@@ -128,8 +134,9 @@ TEST_CASE("another policy takes effect on what has ended, too") {
   world.end();
   REQUIRE(world.collector().collect(ExperimentId(1)));
   CHECK((world.there(1) == false && world.there(2)));
-  REQUIRE(world.pool.query("UPDATE experiments SET config = replace(replace(config::text, '\"save_trial_best\":1',"
-                           " '\"save_trial_best\":0'), '\"save_trial_latest\":1', '\"save_trial_latest\":0')::json"));
+  REQUIRE(world.pool.query(
+      "UPDATE experiments SET config = replace(replace(config::text, '\"save_trial_best\":1',"
+      " '\"save_trial_best\":0'), '\"save_trial_latest\":1', '\"save_trial_latest\":0')::json"));
   REQUIRE(world.collector().collect(ExperimentId(1)));
   CHECK_FALSE(world.there(2));
   CHECK(world.state(2) == "DELETED {}");
@@ -144,7 +151,8 @@ TEST_CASE("a removal that stopped anywhere goes on from there") {
   CHECK(world.state(1) == R"(PARTIALLY_DELETED marked {"a":10})");
   SECTION("after the mark") {}
   SECTION("after the files went out of sight") {
-    REQUIRE(::rename((world.root + "/" + uuid.value).c_str(), (world.root + "/" + uuid.value + ".partial").c_str()) == 0);
+    REQUIRE(::rename((world.root + "/" + uuid.value).c_str(),
+                     (world.root + "/" + uuid.value + ".partial").c_str()) == 0);
   }
   SECTION("out of sight twice") { world.make_files(uuid.value + ".partial"); }
   SECTION("after the files were removed") { REQUIRE(remove_tree(world.root + "/" + uuid.value)); }
@@ -190,7 +198,8 @@ TEST_CASE("files that the master does not reach are removed by the agent that wr
   const CheckpointId uuid(name_of(1));
   REQUIRE(db::mark_for_removal(world.pool, {uuid}));
 
-  // The master has a directory of that name, but it is another one; so has an agent that never ran this trial.
+  // The master has a directory of that name, but it is another one; so has an agent that never ran this
+  // trial.
   REQUIRE(make_directories(world.root));
   REQUIRE(make_directories(world.place.path() + "/a2"));
   const Status without = world.collector(world.agents({"a2"})).remove({uuid});
@@ -240,7 +249,7 @@ TEST_CASE("checkpoints that were never reported are found once nobody can report
   world.make_files(name_of(2), owner(kCluster, 1, 1));  // of a run that was replaced
   world.make_files(name_of(3), owner(kCluster, 1, 2));  // of the run that may report it any moment
   world.make_files(name_of(4), owner("another", 1, 1));
-  world.make_files(name_of(5));                           // who knows
+  world.make_files(name_of(5));                         // who knows
   world.make_files(name_of(6), owner(kCluster, 9, 1));  // newer than these books
   REQUIRE(make_directories(world.root + "/tensorboard"));
   REQUIRE(db::load_cluster(world.pool));
@@ -267,7 +276,9 @@ TEST_CASE("a checkpoint that is DELETED and yet there goes again") {
   CHECK_FALSE(world.there(1));
 }
 
-TEST_CASE("files of a trial outside the cluster are its user's: removed by command, left by the policy, and no chain for it") {
+TEST_CASE(
+    "files of a trial outside the cluster are its user's: removed by command, left by the policy, and no "
+    "chain for it") {
   World world("directory");
   world.experiment.unmanaged = true;
   world.store.write({core::PutExperiment{world.experiment, false}});
@@ -289,21 +300,26 @@ TEST_CASE("no name leads out of a storage") {
   const auto place = TemporaryDirectory::create("gc").value();
   REQUIRE(make_directories(place.path() + "/storage"));
   REQUIRE(make_directories(place.path() + "/precious"));
-  for (const char* name : {"../precious", "..", ".", "", "/", "a/b", "tensorboard/experiment_", "tensorboard/experiment_1/..",
-                           "tensorboard/experiment_../../precious", "x.partial"}) {
+  for (const char* name :
+       {"../precious", "..", ".", "", "/", "a/b", "tensorboard/experiment_", "tensorboard/experiment_1/..",
+        "tensorboard/experiment_../../precious", "x.partial"}) {
     INFO(name);
-    const storage::Done done = storage::perform({.root = place.path() + "/storage", .remove = {name}, .list = false});
+    const storage::Done done =
+        storage::perform({.root = place.path() + "/storage", .remove = {name}, .list = false});
     CHECK(done.removed.empty());
   }
   REQUIRE(make_directories(place.path() + "/elsewhere/experiment_1"));
-  REQUIRE(::symlink((place.path() + "/elsewhere").c_str(), (place.path() + "/storage/tensorboard").c_str()) == 0);
-  REQUIRE(::symlink((place.path() + "/precious").c_str(), (place.path() + "/storage/" + name_of(1)).c_str()) == 0);
+  REQUIRE(::symlink((place.path() + "/elsewhere").c_str(), (place.path() + "/storage/tensorboard").c_str()) ==
+          0);
+  REQUIRE(::symlink((place.path() + "/precious").c_str(),
+                    (place.path() + "/storage/" + name_of(1)).c_str()) == 0);
   const storage::Done done = storage::perform(
       {.root = place.path() + "/storage", .remove = {"tensorboard/experiment_1", name_of(1)}, .list = false});
   CHECK(done.error.empty());
   CHECK(path_exists(place.path() + "/elsewhere/experiment_1"));
   CHECK(path_exists(place.path() + "/precious"));
-  CHECK_FALSE(storage::perform({.root = place.path() + "/none", .remove = {name_of(1)}, .list = false}).error.empty());
+  CHECK_FALSE(storage::perform({.root = place.path() + "/none", .remove = {name_of(1)}, .list = false})
+                  .error.empty());
 }
 
 namespace {
@@ -315,15 +331,17 @@ struct BucketWorld : World {
 
   BucketWorld() {
     const std::string config = store.config().dump();
-    REQUIRE(pool.query("UPDATE experiments SET config = jsonb_set(config::jsonb, '{checkpoint_storage}',"
-                       " (config->'checkpoint_storage')::jsonb || $1::jsonb)::json",
-                       config));
+    REQUIRE(
+        pool.query("UPDATE experiments SET config = jsonb_set(config::jsonb, '{checkpoint_storage}',"
+                   " (config->'checkpoint_storage')::jsonb || $1::jsonb)::json",
+                   config));
   }
   /// Without its manifest it is an upload that died.
   void upload(int number, RunNumber run, bool whole) {
     REQUIRE(storage::begin_upload(bucket, name_of(number), {kCluster, trial.id, run}));
     REQUIRE(bucket.put(name_of(number) + "/weights", "12345"));
-    const Json manifest{{"owner", {{"cluster", kCluster}, {"trial", trial.id.value}, {"run", run}}}, {"files", Json::object()}};
+    const Json manifest{{"owner", {{"cluster", kCluster}, {"trial", trial.id.value}, {"run", run}}},
+                        {"files", Json::object()}};
     if (whole) REQUIRE(storage::finish_upload(bucket, name_of(number), manifest.dump()));
   }
   void save_there(int number) {

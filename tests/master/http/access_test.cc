@@ -26,7 +26,8 @@ struct World {
 
   World() {
     test::RunningStore store(test::open_store(database));
-    store.write({core::PutExperiment{test::plain_experiment(), true, kCanary}, core::PutTrial{test::plain_trial()}});
+    store.write(
+        {core::PutExperiment{test::plain_experiment(), true, kCanary}, core::PutTrial{test::plain_trial()}});
     db::Pool& pool = bench.pool;
     REQUIRE(pool.query("UPDATE experiments SET name = $1", kCanary));
     REQUIRE(pool.query(

@@ -42,7 +42,8 @@ grpc::Status FakeAuth::CurrentUser(grpc::ServerContext* context, const v1::Curre
   return grpc::Status::OK;
 }
 
-grpc::Status FakeAuth::VisibleExperiments(grpc::ServerContext* context, const v1::VisibleExperimentsRequest* request,
+grpc::Status FakeAuth::VisibleExperiments(grpc::ServerContext* context,
+                                          const v1::VisibleExperimentsRequest* request,
                                           v1::VisibleExperimentsResponse* response) {
   response->set_all(metadata(context, "authorization") != "Bearer narrow");
   if (response->all()) return grpc::Status::OK;

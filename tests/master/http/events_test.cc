@@ -27,7 +27,8 @@ TEST_CASE("an event says what changed, and nothing more") {
 }
 
 TEST_CASE("what moves a job is told as a change of the job too, under the same number") {
-  const loop::Event event{8, {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"}};
+  const loop::Event event{
+      8, {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"}};
   CHECK(http::event_text(event) ==
         "id: 8\nevent: experiment\ndata: {\"experimentId\":1,\"state\":\"STATE_ACTIVE\"}\n\n"
         "event: job\ndata: {\"experimentId\":1}\n\n");
@@ -83,7 +84,8 @@ TEST_CASE("who sees a part is told of commands, logs and experiments in it, and 
       bench.hub().publish({.kind = Change::Kind::kLogs, .task = TaskId(task)});
     }
     for (const int id : {2, 1})
-      bench.hub().publish({.kind = Change::Kind::kExperiment, .experiment = ExperimentId(id), .name = "ACTIVE"});
+      bench.hub().publish(
+          {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(id), .name = "ACTIVE"});
   };
   CHECK(wait_until(
       [&] {

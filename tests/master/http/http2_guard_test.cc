@@ -49,7 +49,8 @@ std::vector<Case> cases() {
        "headers that are too large"},
       {"a header of 8 MB in one frame", frame(1, 4, bytes(8'000'000)), "a frame that is too large"},
       {"headers in crumbs", frame(1, 0, "") + times(20, frame(9, 0, "")), "too many continuations"},
-      {"data inside headers", frame(1, 0, bytes(10)) + frame(0, 1, bytes(10)), "a frame inside a header block"},
+      {"data inside headers", frame(1, 0, bytes(10)) + frame(0, 1, bytes(10)),
+       "a frame inside a header block"},
       {"a continuation of nothing", frame(9, 4, bytes(10)), "a continuation of nothing"},
       {"a flood of pings", times(300, ping), "too many pings"},
       {"a flood of settings", times(100, settings), "too many settings"},
@@ -61,7 +62,8 @@ std::vector<Case> cases() {
 
 TEST_CASE("honest frames pass and floods end, however the bytes are cut") {
   for (const Case& each : cases()) {
-    for (const std::size_t piece : {std::size_t{1} << 20, std::size_t{1000}, std::size_t{7}, std::size_t{1}}) {
+    for (const std::size_t piece :
+         {std::size_t{1} << 20, std::size_t{1000}, std::size_t{7}, std::size_t{1}}) {
       if (each.sent.size() / piece > 2'000'000) continue;
       Http2Guard guard;
       const std::string all = kPreface + each.sent;
@@ -83,7 +85,8 @@ TEST_CASE("what is rare enough is never too much") {
 
 TEST_CASE("HTTP/1.1 is none of the guard's business; half a preface with something else behind it is") {
   Http2Guard http;
-  CHECK(http.look("POST /x HTTP/1.1\r\nHost: a\r\n\r\n" + times(1000, frame(3, 0, bytes(4))), MonoTime{}) == nullptr);
+  CHECK(http.look("POST /x HTTP/1.1\r\nHost: a\r\n\r\n" + times(1000, frame(3, 0, bytes(4))), MonoTime{}) ==
+        nullptr);
   Http2Guard odd;
   CHECK(odd.look("PRI * HTTP/1.1\r\n", MonoTime{}) != nullptr);
 }

@@ -1,4 +1,6 @@
 // Owns the tests of the list of calls that are not offered, and of the description of those that are.
+#include "master/http/not_offered.h"
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -7,7 +9,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "det/v1/experiment.pb.h"
-#include "master/http/not_offered.h"
 #include "master/http/openapi.h"
 #include "master/http/routes.h"
 
@@ -43,14 +44,16 @@ TEST_CASE("the calls that answer 501 are those that the README lists, with the s
 
 TEST_CASE("every endpoint of upstream's table is offered, another service's, or answers 501") {
   std::set<std::string> missing, counted;
-  for (const auto& cells : rows_of(std::string(DET_SOURCE_DIR) + "/tests/master/http/data/endpoints.tsv", '\t')) {
+  for (const auto& cells :
+       rows_of(std::string(DET_SOURCE_DIR) + "/tests/master/http/data/endpoints.tsv", '\t')) {
     REQUIRE(cells.size() == 3);
     counted.insert(cells[0] + cells[1]);
     if (cells[2] == "501") missing.insert(cells[0] + " " + cells[1]);
   }
   CHECK(counted.size() == 260);
   std::set<std::string> known;
-  for (const NotOffered& one : not_offered()) known.insert(std::string(one.verb) + " " + std::string(one.path));
+  for (const NotOffered& one : not_offered())
+    known.insert(std::string(one.verb) + " " + std::string(one.path));
   CHECK(missing == known);
 }
 

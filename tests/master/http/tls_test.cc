@@ -27,15 +27,17 @@ struct Pki {
   Pki() { REQUIRE(write_file_atomic(ca, authority.certificate)); }
   http::SiteOptions options() const {
     http::SiteOptions options;
-    options.tls = http::make_tls_server(server.certificate + authority.certificate, server.key, authority.certificate)
-                      .value();
+    options.tls =
+        http::make_tls_server(server.certificate + authority.certificate, server.key, authority.certificate)
+            .value();
     return options;
   }
 };
 
-/// An HTTPS request with OpenSSL, whatever certificate the server shows; the whole answer. `most`: the newest TLS
-/// that the client speaks.
-std::string https(int port, const std::string& request, int most = TLS1_3_VERSION, const Identity* own = nullptr) {
+/// An HTTPS request with OpenSSL, whatever certificate the server shows; the whole answer. `most`: the newest
+/// TLS that the client speaks.
+std::string https(int port, const std::string& request, int most = TLS1_3_VERSION,
+                  const Identity* own = nullptr) {
   SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
   SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
   SSL_CTX_set_max_proto_version(context, most);
@@ -140,9 +142,10 @@ TEST_CASE("large answers and bodies pass, and a client may close its half first"
   const test::Bench bench(pki.options());
   const std::string body = "{\"config\":\"" + std::string(700'000, 'x') + "\"}";
   const std::string answer =
-      https(bench.port(), "POST /api/v1/experiments HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
-                          "Authorization: Bearer good\r\nContent-Type: application/json\r\nContent-Length: " +
-                              std::to_string(body.size()) + "\r\n\r\n" + body);
+      https(bench.port(),
+            "POST /api/v1/experiments HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+            "Authorization: Bearer good\r\nContent-Type: application/json\r\nContent-Length: " +
+                std::to_string(body.size()) + "\r\n\r\n" + body);
   CHECK(status_of(answer) != 0);
 }
 
@@ -175,8 +178,9 @@ TEST_CASE("a key that is not the certificate's is refused by name") {
   CHECK(http::make_tls_server(pki.server.certificate, other.server.key, pki.authority.certificate)
             .error()
             .message.find("tls.key") != std::string::npos);
-  CHECK(http::make_tls_server("", pki.server.key, pki.authority.certificate).error().message.find("tls.cert") !=
-        std::string::npos);
+  CHECK(
+      http::make_tls_server("", pki.server.key, pki.authority.certificate).error().message.find("tls.cert") !=
+      std::string::npos);
 }
 
 }  // namespace

@@ -305,7 +305,9 @@ class Walk {
     spare(chosen, need, gain);
     return chosen;
   }
-  bool restores_share(const Request& r, std::size_t i) const { return restores_share(r, i, size(s_.running[i])); }
+  bool restores_share(const Request& r, std::size_t i) const {
+    return restores_share(r, i, size(s_.running[i]));
+  }
   bool restores_share(const Request& r, std::size_t i, int lost) const {
     const Job &mine = job(r.job), &theirs = job(s_.running[i].job);
     if (mine.id == theirs.id) return false;
@@ -334,7 +336,8 @@ class Walk {
         auto may = [&](std::size_t i) {
           return by_priority() ? this->level(s_.running[i]) >= level : restores_share(r, i);
         };
-        const Victims set = take(r.slots - base(*a), INT_MAX, [](std::size_t) { return true; }, may, gain);
+        const Victims set = take(
+            r.slots - base(*a), INT_MAX, [](std::size_t) { return true; }, may, gain);
         auto cost = [&](const Victims& of) {
           int vacated = 0;
           for (std::size_t i : of) vacated += size(s_.running[i]);

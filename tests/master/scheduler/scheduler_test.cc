@@ -175,7 +175,8 @@ class Play {
       std::istringstream all(words.text("weight"));
       for (std::string weight; std::getline(all, weight, ',');) {
         const auto equals = weight.find('=');
-        rules.user_weights[UserId(std::stoll(weight.substr(0, equals)))] = std::stod(weight.substr(equals + 1));
+        rules.user_weights[UserId(std::stoll(weight.substr(0, equals)))] =
+            std::stod(weight.substr(equals + 1));
       }
     }
     scheduler_.put_rules(rules);

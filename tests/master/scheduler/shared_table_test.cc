@@ -33,7 +33,9 @@ TEST_CASE("a shared table holds what a map holds, and its copies what it held wh
     std::deque<std::pair<SharedTable<Value>::Copy, Known>> copies;
     std::int64_t newest = 0;
     for (int step = 0; step < 20'000; ++step) {
-      const auto some = [&] { return static_cast<std::int64_t>(random.below(4000)) - 500; };  // commands are below zero
+      const auto some = [&] {
+        return static_cast<std::int64_t>(random.below(4000)) - 500;
+      };  // commands are below zero
       const std::uint64_t kind = random.below(1000);
       if (kind < 500) {
         const std::int64_t key = kind < 400 ? ++newest : some();

@@ -49,7 +49,8 @@ inline expconf::HyperparameterMap every_kind() {
 inline Config make_config(std::string name, std::int64_t max_trials = 20, std::int64_t concurrent = 4) {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   auto ends = [&name](const std::string& word) {
-    if (name.size() < word.size() || name.compare(name.size() - word.size(), word.size(), word) != 0) return false;
+    if (name.size() < word.size() || name.compare(name.size() - word.size(), word.size(), word) != 0)
+      return false;
     name.resize(name.size() - word.size());
     return true;
   };
@@ -77,10 +78,18 @@ inline Config make_config(std::string name, std::int64_t max_trials = 20, std::i
 }
 
 inline const std::vector<std::string>& every_search() {
-  static const std::vector<std::string> names{
-      "single", "random", "random+tpe", "grid", "async_halving", "async_halving+promote", "async_halving+promote+tpe",
-      "adaptive_asha", "adaptive_asha+aggressive", "adaptive_asha+conservative", "adaptive_asha+promote",
-      "adaptive_asha+tpe"};
+  static const std::vector<std::string> names{"single",
+                                              "random",
+                                              "random+tpe",
+                                              "grid",
+                                              "async_halving",
+                                              "async_halving+promote",
+                                              "async_halving+promote+tpe",
+                                              "adaptive_asha",
+                                              "adaptive_asha+aggressive",
+                                              "adaptive_asha+conservative",
+                                              "adaptive_asha+promote",
+                                              "adaptive_asha+tpe"};
   return names;
 }
 
@@ -88,7 +97,11 @@ inline const std::vector<std::string>& every_search() {
 inline nlohmann::json rounded(nlohmann::json value) {
   if (value.is_number_float()) {
     const double real = value.get<double>();
-    return real == 0 ? 0 : std::stod([&] { char text[32]; std::snprintf(text, sizeof text, "%.9g", real); return std::string(text); }());
+    return real == 0 ? 0 : std::stod([&] {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.9g", real);
+      return std::string(text);
+    }());
   }
   if (value.is_object() || value.is_array()) {
     for (auto& item : value) item = rounded(item);
@@ -100,7 +113,8 @@ inline nlohmann::json show(const expconf::ExperimentConfig& config, const std::v
   nlohmann::json all = nlohmann::json::array();
   for (const Action& action : actions) {
     if (auto* create = std::get_if<Create>(&action)) {
-      all.push_back({{"create", create->trial}, {"hparams", rounded(hparams(config.hyperparameters, create->sample))}});
+      all.push_back(
+          {{"create", create->trial}, {"hparams", rounded(hparams(config.hyperparameters, create->sample))}});
     } else if (auto* stop = std::get_if<Stop>(&action)) {
       all.push_back({{"stop", stop->trial}});
     } else if (auto* hold = std::get_if<Hold>(&action)) {

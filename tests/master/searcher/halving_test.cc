@@ -30,17 +30,19 @@ struct Told {
   std::string reports(TrialNumber trial, double metric, double time) {
     return handle(Validated{trial, static_cast<std::int64_t>(time), metric, time});
   }
-  std::string exits(TrialNumber trial, ExitReason reason = ExitReason::kCompleted) { return handle(Exited{trial, reason}); }
+  std::string exits(TrialNumber trial, ExitReason reason = ExitReason::kCompleted) {
+    return handle(Exited{trial, reason});
+  }
 };
 
 TEST_CASE("a stopping search stops who is not among the best, once, and creates another at once") {
   Told search("async_halving", 8, 4);
   CHECK(search.reports(0, 0.5, 5) == "");
-  CHECK(search.reports(0, 0.5, 10) == "");             // the first goes on
+  CHECK(search.reports(0, 0.5, 10) == "");  // the first goes on
   CHECK(search.reports(1, 0.6, 10) == "stop1 create4");
-  CHECK(search.reports(1, 0.1, 30) == "");             // W2: stopped, not heard again
-  CHECK(search.reports(0, 0.4, 20) == "");             // one entry for a trial and rung
-  CHECK(search.reports(2, 0.5, 10) == "");             // a tie passes
+  CHECK(search.reports(1, 0.1, 30) == "");               // W2: stopped, not heard again
+  CHECK(search.reports(0, 0.4, 20) == "");               // one entry for a trial and rung
+  CHECK(search.reports(2, 0.5, 10) == "");               // a tie passes
   CHECK(search.reports(3, 0.1, 95) == "stop3 create5");  // all three rungs at once
   CHECK(search.exits(3) == "");
 }
@@ -124,7 +126,8 @@ TEST_CASE("more time gives a halving search rungs above the top, for the best of
   for (const char* name : {"async_halving", "async_halving+promote"}) {
     Told search(name, 3, 3);
     const bool promotes = search.config->searcher.rung_policy == "promote";
-    for (TrialNumber trial : {0, 1, 2}) search.reports(trial, promotes ? trial : 9 - static_cast<int>(trial), 90);
+    for (TrialNumber trial : {0, 1, 2})
+      search.reports(trial, promotes ? trial : 9 - static_cast<int>(trial), 90);
     for (TrialNumber trial : {0, 1, 2}) search.exits(trial);
     CHECK(search.searcher.progress() == 1);
     const std::string best = promotes ? "0" : "2";
@@ -152,7 +155,8 @@ TEST_CASE("a search says which trials are of which bracket, and how many came to
     std::string text;
     for (const BracketState& bracket : searcher.brackets()) {
       text += text.empty() ? "" : " | ";
-      for (const auto& rung : bracket.rungs) text += std::to_string(rung.length) + ":" + std::to_string(rung.results) + " ";
+      for (const auto& rung : bracket.rungs)
+        text += std::to_string(rung.length) + ":" + std::to_string(rung.results) + " ";
       text += "of " + std::to_string(bracket.max_trials) + ":";
       for (const TrialNumber trial : bracket.trials) text += " " + std::to_string(trial);
     }
@@ -161,7 +165,8 @@ TEST_CASE("a search says which trials are of which bracket, and how many came to
   CHECK(said(search.searcher) == "10:0 30:0 90:0 of 8: 0 1 2 | 30:0 90:0 of 4: 3 4 5");
   search.reports(0, 0.5, 10);
   search.reports(0, 0.5, 30);
-  const auto restored = Searcher::restore(search.config, nlohmann::json::parse(search.searcher.snapshot().dump()));
+  const auto restored =
+      Searcher::restore(search.config, nlohmann::json::parse(search.searcher.snapshot().dump()));
   REQUIRE(restored);
   CHECK(said(*restored) == said(search.searcher));
   search.handle(Extended{.max_trials = 24, .max_time = 270});
@@ -184,7 +189,8 @@ TEST_CASE("a rung knows its best as a sorted list does, through insertions and r
         const Entry entry{static_cast<double>(random.below(50)), trial};
         rung.insert(entry);
         all.insert(std::lower_bound(all.begin(), all.end(), entry), entry);
-        const auto keep = std::max(static_cast<std::size_t>(static_cast<double>(all.size()) / divisor), least);
+        const auto keep =
+            std::max(static_cast<std::size_t>(static_cast<double>(all.size()) / divisor), least);
         for (std::size_t i = 0; i < all.size(); ++i) REQUIRE(rung.among_best(all[i]) == (i < keep));
         REQUIRE(rung.size() == all.size());
       }

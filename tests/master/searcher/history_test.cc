@@ -1,5 +1,6 @@
-// Owns the tests over whole histories: recorded ones (golden/) are decided the same way for ever; in random ones a
-// search that is stored and restored between any two events goes on as the one that was not, and always ends.
+// Owns the tests over whole histories: recorded ones (golden/) are decided the same way for ever; in random
+// ones a search that is stored and restored between any two events goes on as the one that was not, and
+// always ends.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -17,21 +18,32 @@ Searcher restored(const Config& config, const Searcher& searcher) {
   return std::move(*again);
 }
 
-/// A hostile world: late, repeated and unknown reports, NaN, ties, every way to exit, users who extend and retry.
+/// A hostile world: late, repeated and unknown reports, NaN, ties, every way to exit, users who extend and
+/// retry.
 class World {
  public:
   explicit World(std::uint64_t seed) : random_{seed, 0} {}
 
   Event next() {
     switch (random_.below(16)) {
-      case 0: return Exited{any(), ExitReason::kErrored};
-      case 1: return Exited{any(), ExitReason::kCanceled};
-      case 2: return Exited{any(), ExitReason::kInvalidHp};
-      case 3: return Retried{any()};
-      case 4: return Started{};
-      case 5: return extended();
-      case 6: case 7: case 8: return Exited{any(), ExitReason::kCompleted};
-      default: break;
+      case 0:
+        return Exited{any(), ExitReason::kErrored};
+      case 1:
+        return Exited{any(), ExitReason::kCanceled};
+      case 2:
+        return Exited{any(), ExitReason::kInvalidHp};
+      case 3:
+        return Retried{any()};
+      case 4:
+        return Started{};
+      case 5:
+        return extended();
+      case 6:
+      case 7:
+      case 8:
+        return Exited{any(), ExitReason::kCompleted};
+      default:
+        break;
     }
     const double metric = random_.below(8) == 0 ? std::numeric_limits<double>::quiet_NaN()
                                                 : static_cast<double>(random_.below(20)) / 10;
@@ -48,7 +60,8 @@ class World {
   TrialNumber any() { return static_cast<TrialNumber>(random_.below(trials_ + 2)); }
   Event extended() {
     if (random_.below(8) != 0) return Extended{std::nullopt, std::nullopt};
-    if (random_.below(2) == 0) return Extended{20 + static_cast<std::int64_t>(random_.below(10)), std::nullopt};
+    if (random_.below(2) == 0)
+      return Extended{20 + static_cast<std::int64_t>(random_.below(10)), std::nullopt};
     return Extended{std::nullopt, 90 + static_cast<std::int64_t>(random_.below(400))};
   }
   Random random_;
@@ -74,7 +87,8 @@ TEST_CASE("stored and restored between any two events, a search goes on as if no
   }
 }
 
-TEST_CASE("whatever happens first, once the trials end the search does, and its actions fit the states of trials") {
+TEST_CASE(
+    "whatever happens first, once the trials end the search does, and its actions fit the states of trials") {
   enum class State { kRunning, kStopping, kHeld, kClosed };
   for (const std::string& name : every_search()) {
     for (std::uint64_t seed = 100; seed < 130; ++seed) {
@@ -89,7 +103,8 @@ TEST_CASE("whatever happens first, once the trials end the search does, and its 
         if (auto* exited = std::get_if<Exited>(&event); exited && exited->trial < trials.size())
           trials[exited->trial] = State::kClosed;
         const auto actions = searcher.handle(event);
-        if (may && (std::holds_alternative<Extended>(event) || std::holds_alternative<Retried>(event))) over = false;
+        if (may && (std::holds_alternative<Extended>(event) || std::holds_alternative<Retried>(event)))
+          over = false;
         for (const Action& action : actions) {
           REQUIRE_FALSE(over);
           if (auto* create = std::get_if<Create>(&action)) {

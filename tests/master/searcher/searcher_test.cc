@@ -66,7 +66,8 @@ TEST_CASE("random search keeps its concurrency and replaces invalid trials") {
   CHECK(std::holds_alternative<Shutdown>(searcher.handle(Exited{5, ExitReason::kCompleted}).at(0)));
 }
 
-TEST_CASE("a script that refuses every point ends the search with the reason, for every search that replaces") {
+TEST_CASE(
+    "a script that refuses every point ends the search with the reason, for every search that replaces") {
   for (const char* name : {"random", "async_halving", "async_halving+promote", "adaptive_asha"}) {
     INFO(name);
     Searcher searcher = make(make_config(name, 1000, 4));
@@ -103,7 +104,8 @@ TEST_CASE("a grid is the product of its axes, the last axis fastest, taken from 
   Searcher searcher = make(config);
   std::string points;
   for (const auto& action : show(*config, searcher.handle(Started{}))) points += action["hparams"].dump();
-  CHECK(points == R"({"a":3,"b":1.0}{"a":3,"b":0.0}{"a":2,"b":1.0}{"a":2,"b":0.0}{"a":1,"b":1.0}{"a":1,"b":0.0})");
+  CHECK(points ==
+        R"({"a":3,"b":1.0}{"a":3,"b":0.0}{"a":2,"b":1.0}{"a":2,"b":0.0}{"a":1,"b":1.0}{"a":1,"b":0.0})");
 }
 
 TEST_CASE("a grid without counts, or too large, is refused before any of it is built") {
@@ -164,10 +166,12 @@ TEST_CASE("a trial's name and seed follow from the experiment's seed and its num
 }
 
 TEST_CASE("events survive their stored form, NaN and infinities too") {
-  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
   std::vector<Event> events{Started{}, Extended{30, std::nullopt}, Extended{std::nullopt, 900}, Retried{3}};
   for (double metric : {0.1, -0.0, 1e300, infinity, nan}) events.push_back(Validated{4, 300, metric, 12.5});
-  for (auto reason : {ExitReason::kCompleted, ExitReason::kErrored, ExitReason::kCanceled, ExitReason::kInvalidHp})
+  for (auto reason :
+       {ExitReason::kCompleted, ExitReason::kErrored, ExitReason::kCanceled, ExitReason::kInvalidHp})
     events.push_back(Exited{5, reason});
   for (const Event& event : events) {
     const std::string text = to_json(event).dump();
@@ -180,10 +184,11 @@ TEST_CASE("events survive their stored form, NaN and infinities too") {
 
 TEST_CASE("a damaged stored form is refused, never thrown") {
   for (const char* text :
-       {"null", "[]", "{}", R"({"type":"paused"})", R"({"type":"validated"})", R"({"type":"retried","trial":-1})",
+       {"null", "[]", "{}", R"({"type":"paused"})", R"({"type":"validated"})",
+        R"({"type":"retried","trial":-1})",
         R"({"type":"validated","trial":1,"steps_completed":1,"metric":"x","time":1})",
-        R"({"type":"exited","trial":99999999999,"reason":"completed"})", R"({"type":"exited","trial":1,"reason":"bored"})",
-        R"({"type":"extended","max_trials":"9"})"}) {
+        R"({"type":"exited","trial":99999999999,"reason":"completed"})",
+        R"({"type":"exited","trial":1,"reason":"bored"})", R"({"type":"extended","max_trials":"9"})"}) {
     INFO(text);
     auto event = event_from_json(nlohmann::json::parse(text));
     REQUIRE_FALSE(event);

@@ -39,19 +39,22 @@ TEST_CASE("a simulated search trains every trial it should, on no worker twice a
 
 TEST_CASE("halving trains a fraction of what random does; promotion promotes the share it should") {
   const Simulation all = run(make_config("random", 300, 0), 8);
-  for (const char* name : {"async_halving", "async_halving+promote", "adaptive_asha", "adaptive_asha+promote"}) {
+  for (const char* name :
+       {"async_halving", "async_halving+promote", "adaptive_asha", "adaptive_asha+promote"}) {
     INFO(name);
     const Simulation halved = run(make_config(name, 300, 8), 8);
     CHECK(halved.work < all.work / 2);
   }
   const Simulation promoted = run(make_config("async_halving+promote", 300, 8), 8);
-  // A third of each rung, and the few that were among the best when few had come: O(sqrt n) of them (section 3.3).
+  // A third of each rung, and the few that were among the best when few had come: O(sqrt n) of them
+  // (section 3.3).
   CHECK(promoted.stopped_at.at(10) == Approx(200).margin(std::sqrt(300)));
   CHECK(promoted.stopped_at.at(90) == Approx(33).margin(20));
 }
 
 TEST_CASE("recorded curves are read from JSON and CSV, between their points by straight lines") {
-  for (const char* text : {"[[[0, 1.0], [10, 0.5]], [[5, \"NaN\"]]]", "trial,time,metric\n7,0,1.0\n7,10,0.5\n9,5,nan\n"}) {
+  for (const char* text :
+       {"[[[0, 1.0], [10, 0.5]], [[5, \"NaN\"]]]", "trial,time,metric\n7,0,1.0\n7,10,0.5\n9,5,nan\n"}) {
     auto surface = recorded_surface(text);
     REQUIRE(surface);
     CHECK((*surface)(0, {}, 4) == Approx(0.8));

@@ -125,11 +125,13 @@ double validate(Net& model, Loader& loader, torch::Device device) {
     torch::Tensor images = batch.data.to(device);
     torch::Tensor labels = batch.target.to(device);
     torch::Tensor output = model(images);
-    total_loss += torch::nn::functional::cross_entropy(output, labels).template item<double>() * images.size(0);
+    total_loss +=
+        torch::nn::functional::cross_entropy(output, labels).template item<double>() * images.size(0);
     correct += (output.argmax(1) == labels).sum().template item<int64_t>();
     records += images.size(0);
   }
-  std::cout << "validation loss " << total_loss / records << " accuracy " << double(correct) / records << std::endl;
+  std::cout << "validation loss " << total_loss / records << " accuracy " << double(correct) / records
+            << std::endl;
   return double(correct) / records;
 }
 
@@ -140,9 +142,9 @@ void fit(const Args& args) {
 
   Net model(args.dropout);
   model->to(device);
-  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(args.lr)
-                                                       .momentum(args.momentum)
-                                                       .weight_decay(args.weight_decay));
+  torch::optim::SGD optimizer(
+      model->parameters(),
+      torch::optim::SGDOptions(args.lr).momentum(args.momentum).weight_decay(args.weight_decay));
 
   auto train_loader = make_loader<Sampler>(args.data + "/train", args.batch_size);
   auto test_loader =

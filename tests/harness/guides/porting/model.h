@@ -1,4 +1,5 @@
-// The network, which porting does not change: two convolutions and two fully connected layers for images of 28 x 28.
+// The network, which porting does not change: two convolutions and two fully connected layers for images of
+// 28 x 28.
 #pragma once
 
 #include <torch/torch.h>
